@@ -1,0 +1,54 @@
+"""Multiple kernel learning with a certificate.
+
+Every exact method of the package is one saddle point over the kernel weights beta and the dual variables a,
+
+    min over beta in B   max over a in A    g(a) - 1/2 sum_k beta_k a' K_k a,
+
+made of three nouns: a Gram (the kernels), a Machine (A and g) and a Mixing (B).
+
+Names are imported when they are first used, so that ``import multikernel`` stays light.
+
+Examples
+--------
+>>> import multikernel
+>>> multikernel.__all__
+['KernelStack', 'MKLClassifier', '__version__', 'stack_kernels']
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from multikernel.estimators import MKLClassifier
+    from multikernel.gram.stack import KernelStack, stack_kernels
+
+__version__ = "0.1.0"
+
+__all__ = ["KernelStack", "MKLClassifier", "__version__", "stack_kernels"]
+
+# public name -> the module that defines it
+_EXPORTS = {
+    "KernelStack": "multikernel.gram.stack",
+    "MKLClassifier": "multikernel.estimators",
+    "stack_kernels": "multikernel.gram.stack",
+}
+
+_SUBMODULES = ("datasets", "gram", "kernels", "losses", "machines", "mixing", "solvers")
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name or a submodule at its first use (PEP 562)."""
+    if name in _EXPORTS:
+        value = getattr(importlib.import_module(_EXPORTS[name]), name)
+        globals()[name] = value
+        return value
+    if name in _SUBMODULES:
+        return importlib.import_module(f"multikernel.{name}")
+    raise AttributeError(f"module 'multikernel' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """List the public names and the submodules."""
+    return sorted({*globals(), *__all__, *_SUBMODULES})

@@ -1,0 +1,25 @@
+"""Data to learn from: the toy problems of the papers, and real sets read from a folder of yours."""
+
+from __future__ import annotations
+
+from multikernel.datasets.generators import (
+    make_linear_two_sines,
+    make_related_classes,
+    make_simplex,
+    make_sine,
+    make_stars,
+)
+from multikernel.datasets.loaders import available, load, load_dataset
+from multikernel.datasets.redundant import make_redundant_kernels
+
+__all__ = [
+    "available",
+    "load",
+    "load_dataset",
+    "make_linear_two_sines",
+    "make_redundant_kernels",
+    "make_related_classes",
+    "make_simplex",
+    "make_sine",
+    "make_stars",
+]

@@ -1,0 +1,85 @@
+"""What a kernel matrix must be, and the sentence that names the kernel that is not.
+
+A precomputed stack is read once by the inspection and once by the search for negative eigenvalues.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+
+import numpy as np
+
+from multikernel.gram.definite import probe_definiteness, smallest_eigenvalue_ratio
+from multikernel.gram.inspect import Inspection, inspect_kernels
+
+
+def examine(
+    kernels: np.ndarray | Sequence[np.ndarray], names: Sequence[str], psd: str, n_threads: int
+) -> tuple[Inspection, np.ndarray]:
+    """Inspect matrices that nobody vouches for.
+
+    Parameters
+    ----------
+    kernels : array (p, n, n) or sequence of arrays (n, n)
+        The matrices.
+    names : sequence of str
+        Their names.
+    psd : {"error", "clip", "shift", "flip"}
+        What to do about an indefinite one; unless it is an error the caller repairs it.
+    n_threads : int
+        Threads.
+
+    Returns
+    -------
+    inspection : Inspection
+        Row sums, diagonals and more.
+    indefinite : bool array (p,)
+        Which kernels are proved to be indefinite.
+    """
+    found = inspect_kernels(kernels, n_threads=n_threads)
+    if not found.finite.all():
+        which = _listed(names, ~found.finite)
+        raise ValueError(f"The {which} must hold finite numbers. Got NaN or infinity among its entries instead.")
+    if found.asymmetric.any():
+        k = int(np.argmax(found.asymmetric))
+        raise ValueError(
+            f"The {_listed(names, found.asymmetric)} must be symmetric. Got entries that differ from their mirror "
+            f"images by up to {found.asymmetry[k]:.3g}, where the largest is {found.largest[k]:.3g}, instead."
+        )
+    indefinite = found.indefinite
+    if not (psd == "error" and indefinite.any()):
+        indefinite = indefinite | probe_definiteness(kernels, found, n_threads=n_threads).indefinite
+    if psd == "error" and indefinite.any():
+        k = int(np.argmax(indefinite))
+        raise indefinite_error(names, indefinite, smallest_eigenvalue_ratio(kernels[k]))
+    return found, indefinite
+
+
+def indefinite_error(names: Sequence[str], which: np.ndarray, ratio: float) -> ValueError:
+    """Return the error about indefinite kernels; ``ratio`` is lambda_min / lambda_max of the first of them."""
+    return ValueError(
+        f"The {_listed(names, which)} must be positive semidefinite. Got a smallest eigenvalue of {ratio:.3g} times "
+        f"the largest instead: psd='clip', 'shift' or 'flip' repairs it."
+    )
+
+
+def warn_constant(names: Sequence[str], constant: np.ndarray) -> None:
+    """Warn of kernels that cannot tell samples apart."""
+    listed = [repr(name) for name, flat in zip(names, constant, strict=True) if flat]
+    if not listed:
+        return
+    shown = ", ".join(listed[:5]) + (f" and {len(listed) - 5} more" if len(listed) > 5 else "")
+    are = "is" if len(listed) == 1 else "are"
+    warnings.warn(
+        f"The kernel{'s' if len(listed) > 1 else ''} {shown} {are} constant on the training samples, so that "
+        f"nothing can be learned from {'it' if len(listed) == 1 else 'them'}.",
+        UserWarning,
+        stacklevel=4,
+    )
+
+
+def _listed(names: Sequence[str], which: np.ndarray) -> str:
+    """kernel 'a', or kernel 'a' (and 2 more)."""
+    chosen = [repr(name) for name, wanted in zip(names, which, strict=True) if wanted]
+    return f"kernel {chosen[0]}" + (f" (and {len(chosen) - 1} more)" if len(chosen) > 1 else "")

@@ -1,0 +1,175 @@
+"""Kernels computed from samples: in memory, on disk, or row by row.
+
+Without centring and unit diagonals a normalised kernel is a multiple of the raw one: raw values are stored, tile by tile
+and once each, and the factor rides along. Otherwise each kernel is normalised in float64 before it is stored.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from multikernel.estimators.checks import examine, indefinite_error
+from multikernel.estimators.expansion import ComputedExpansion
+from multikernel.estimators.tiles import compute_tiles
+from multikernel.estimators.training import TrainingKernels, affine_form, no_variance, refuse_repair
+from multikernel.gram.choose import choose_storage, row_budget, storage_dtype
+from multikernel.gram.definite import probe_definiteness
+from multikernel.gram.dense import AffineForm, DenseGram
+from multikernel.gram.lazy import LazyGram
+from multikernel.gram.mapped import MappedGram, mapped_stack
+from multikernel.kernels.affine import FittedNormalizer
+from multikernel.kernels.bank import KernelBank, take_rows
+from multikernel.kernels.normalize import learn_normalizer
+from multikernel.threads import Team
+
+# samples on which the symmetry of a kernel that is never stored is checked
+_SAMPLE = 256
+
+
+class ComputedKernels(TrainingKernels):
+    """Kernels of a bank on training samples.
+
+    Parameters
+    ----------
+    bank : KernelBank
+        Fitted kernels, with the steps of their normalisation.
+    X : array, sparse matrix, data frame or sequence
+        The n training samples.
+    weight : ndarray of shape (n,) or None
+        Positive sample weights, None for equal ones.
+    psd : str
+        What to do about indefinite kernels.
+    gram : str
+        Storage asked for.
+    memory_limit : float, str or None
+        Memory that may be used.
+    n_threads : int
+        Threads.
+    """
+
+    def __init__(
+        self,
+        bank: KernelBank,
+        X: Any,
+        weight: np.ndarray | None,
+        *,
+        psd: str = "error",
+        gram: str = "auto",
+        memory_limit: float | str | None = None,
+        n_threads: int = 1,
+    ) -> None:
+        super().__init__()
+        self.bank, self.X, self.weight, self.psd = bank, X, weight, psd
+        self.names = bank.names
+        n, p = X.shape[0] if hasattr(X, "shape") else len(X), bank.n_kernels
+        self._p = np.full(n, 1.0 / n) if weight is None else weight / weight.sum()
+        self._team = Team(n_threads)
+        self.vouched = np.array([bank.claims_psd(k) for k in range(p)])
+        self.constant = np.zeros(p, bool)
+        self.normalizers = [FittedNormalizer((), n)] * p
+        self._diag = np.array([bank.raw_diag(k, X) for k in range(p)])
+        dtype = storage_dtype(p, n)
+        kind = choose_storage(p, n, dtype.itemsize, memory_limit, gram)
+        if kind == "lazy":
+            self._keep_nothing(dtype, row_budget(n, dtype.itemsize, memory_limit))
+        else:
+            self._keep_all(np.empty((p, n, n), dtype) if kind == "dense" else mapped_stack(p, n, dtype))
+
+    def _divided(self) -> np.ndarray:
+        """Kernels whose normalisation is a factor, and which need no check."""
+        return self.vouched & set(self.bank.steps).issubset({"variance", "trace"})
+
+    def _keep_all(self, stack: np.ndarray) -> None:
+        """Fill the stack and make it a Gram."""
+        self._stack, self._scale = stack, np.ones(len(stack))
+        divided = np.flatnonzero(self._divided())
+        whole = len(divided) == len(stack)
+        for group in [divided] if whole else divided[:, None]:
+            products = compute_tiles(self.bank, self.X, group, self._p, self._team, stack[group[0] : group[-1] + 1])
+            for k, product in zip(group, products, strict=True):
+                self._learn(k, lambda v, product=product: product, product)
+                self._scale[k] = self.normalizers[k].scale
+        indefinite = [k for k in range(len(stack)) if k not in divided and not self._store(k)]
+        kind = MappedGram if isinstance(stack, np.memmap) else DenseGram
+        owned = {} if kind is MappedGram else {"owned": True}
+        self.gram = kind(stack, AffineForm(self._scale), n_threads=self._team.n_threads, **owned)
+        self.repair(indefinite)
+
+    def _store(self, k: int) -> bool:
+        """Compute, check, normalise and store one kernel; return whether it is free of negative eigenvalues."""
+        n, definite = self._stack.shape[1], True
+        if self.vouched[k]:
+            K = np.empty((1, n, n))
+            product = compute_tiles(self.bank, self.X, [k], self._p, self._team, K)[0]
+            K = K[0]
+        else:
+            K = self.bank.raw(k, self.X)
+            definite = not examine([K], [self.names[k]], self.psd, self._team.n_threads)[1][0]
+            product = K @ self._p
+        self._learn(k, K.__matmul__, product)
+        self._stack[k] = self.normalizers[k].train_block(K)
+        return definite
+
+    def _learn(self, k: int, matvec, product: np.ndarray) -> None:
+        self.normalizers[k] = learn_normalizer(
+            self.bank.steps, self._diag[k], matvec, self.weight, self.names[k]
+        )
+        flat = no_variance(self._diag[[k]], product[None], self._p)[0]
+        self.constant[k] = flat or self.normalizers[k].degenerate
+
+    def _keep_nothing(self, dtype: np.dtype, budget: float) -> None:
+        """Make a Gram that computes rows when they are asked for."""
+        divided = np.flatnonzero(self._divided())
+        if len(divided):
+            products = compute_tiles(self.bank, self.X, divided, self._p, self._team)
+            for k, product in zip(divided, products, strict=True):
+                self._learn(k, lambda v, product=product: product, product)
+        for k in np.setdiff1d(np.arange(len(self.names)), divided):
+            if not self.vouched[k]:
+                self.bank.raw(k, take_rows(self.X, slice(0, _SAMPLE)))
+            self.normalizers[k] = self.bank.normalizer(k, self.X, self.weight)
+            self.constant[k] = self.normalizers[k].degenerate
+        diag = np.array([each.train_diag(d) for each, d in zip(self.normalizers, self._diag, strict=True)])
+        self.gram = LazyGram(self._rows, diag, dtype=dtype, budget=budget, n_threads=self._team.n_threads)
+        self._probe_rows(diag)
+
+    def _rows(self, kernels: np.ndarray, idx: np.ndarray):
+        """Yield the normalised rows of kernels, as `LazyGram` takes them."""
+        for k, K in self.bank.raw_each(take_rows(self.X, idx), self.X, kernels.tolist()):
+            normalizer = self.normalizers[k]
+            if normalizer.u is None and normalizer.A is None:
+                K *= normalizer.scale
+                yield k, K
+            else:
+                yield k, normalizer.train_block(K, idx)
+
+    def _probe_rows(self, diag: np.ndarray) -> None:
+        suspects = np.flatnonzero(~self.vouched)
+        if not len(suspects):
+            return
+
+        def product(j: int, V: np.ndarray) -> np.ndarray:
+            return self.gram.apply(V, suspects[[j]])[0]
+
+        found = probe_definiteness(product, diagonal=diag[suspects], n_threads=1)
+        if found.indefinite.any():
+            if self.psd != "error":
+                raise refuse_repair(self.psd)
+            which = np.zeros(len(self.names), bool)
+            which[suspects[found.indefinite]] = True
+            first = int(np.argmax(found.indefinite))
+            raise indefinite_error(self.names, which, found.smallest[first] / found.largest[first])
+
+    def _replace(self, kernel, matrix):
+        if self.gram.kind == "lazy":
+            raise refuse_repair(self.psd)
+        self._stack[kernel] = matrix
+        self._scale[kernel] = 1.0
+
+    def _expansion(self, terms, offset, active, kept):
+        return ComputedExpansion(terms, offset, self.bank.take(active), take_rows(self.X, kept))
+
+
+__all__ = ["ComputedKernels", "affine_form"]

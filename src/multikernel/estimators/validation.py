@@ -1,0 +1,101 @@
+"""What the parameters of the estimators must be: one table, one sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from difflib import get_close_matches
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+from multikernel.gram.choose import KINDS, parse_bytes
+from multikernel.kernels.normalize import check_steps
+from multikernel.solvers import Solver, solver_names
+
+PSD = ("error", "clip", "shift", "flip")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, (bool, np.bool_)) and not np.isnan(value)
+
+
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, (bool, np.bool_))
+
+
+def _passes(check: Callable) -> Callable[[Any], bool]:
+    def passes(value: Any) -> bool:
+        try:
+            check(value)
+        except ValueError:
+            return False
+        return True
+
+    return passes
+
+
+def _one_of(*words: str) -> tuple[Callable[[Any], bool], str]:
+    listed = [repr(word) for word in words]
+    text = listed[0] if len(words) == 1 else f"{', '.join(listed[:-1])} or {listed[-1]}"
+    return lambda value: isinstance(value, str) and value in words, text
+
+
+def _is_truth(value: Any) -> bool:
+    return isinstance(value, (bool, np.bool_))
+
+
+# parameter: (test, what it must be)
+RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "norm": (lambda v: _is_number(v) and v >= 1, "a number of at least 1, or infinity"),
+    "C": (lambda v: _is_number(v) and 0 < v < np.inf, "a positive number"),
+    "loss": _one_of("hinge"),
+    "multiclass": _one_of("ovr", "ovo"),
+    "fit_intercept": (_is_truth, "True or False"),
+    "normalize": (_passes(check_steps), "None, 'variance', 'cosine', 'center', 'trace' or a list of these"),
+    "psd": _one_of(*PSD),
+    "solver": (
+        lambda v: isinstance(v, Solver) or (isinstance(v, str) and v in solver_names()),
+        f"one of {', '.join(repr(name) for name in solver_names())}",
+    ),
+    "tol": (lambda v: _is_number(v) and 0 < v < np.inf, "a positive number"),
+    "max_iter": (lambda v: _is_integer(v) and v >= 1, "a positive integer"),
+    "class_weight": (
+        lambda v: v is None or v == "balanced" if not isinstance(v, Mapping) else True,
+        "None, 'balanced' or a dict from classes to weights",
+    ),
+    "gram": _one_of("auto", *KINDS),
+    "memory_limit": (
+        lambda v: v is None or _passes(parse_bytes)(v),
+        "None, a positive number of bytes or a text such as '2GB'",
+    ),
+    "verbose": (lambda v: _is_truth(v) or (_is_integer(v) and v >= 0), "a non-negative integer"),
+    "n_jobs": (lambda v: v is None or (_is_integer(v) and v != 0), "None or a non-zero integer"),
+}
+
+# words among which a near match is looked for
+_WORDS = {"solver": solver_names, "normalize": lambda: ["variance", "cosine", "center", "trace"]}
+
+
+def check_parameters(estimator: Any) -> None:
+    """Raise one sentence about the first parameter that is not what it must be."""
+    owner = type(estimator).__name__
+    for name, value in estimator.get_params(deep=False).items():
+        if name not in RULES or RULES[name][0](value):
+            continue
+        near = get_close_matches(str(value), _WORDS[name](), 1) if name in _WORDS else []
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        raise ValueError(
+            f"The '{name}' parameter of {owner} must be {RULES[name][1]}. Got {value!r} instead.{hint}"
+        )
+
+
+def check_kernel_names(estimator: Any, kernels: Any) -> None:
+    """Raise unless the names of (name, kernel, columns) entries can stand beside the parameters."""
+    own = estimator.get_params(deep=False)
+    for entry in kernels if isinstance(kernels, list) else ():
+        if isinstance(entry, tuple) and entry and entry[0] in own:
+            raise ValueError(
+                f"The names of the kernels must differ from the parameters of {type(estimator).__name__}. "
+                f"Got {entry[0]!r}, which is one of them."
+            )

@@ -1,0 +1,152 @@
+"""Where the kernels of a problem are kept, and in which precision, from the memory there is.
+
+    dense    (p + 1) n^2 numbers in memory: every kernel and the combined one
+    mapped   n^2 numbers in memory, p n^2 on disk
+    lazy     n^2 numbers in memory, rows of the kernels in what is left
+
+The n^2 numbers are the rows of the combined kernel; only those of support vectors are ever written.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from numbers import Real
+from pathlib import Path
+
+import numpy as np
+
+KINDS = ("dense", "lazy", "mapped")
+
+# computed kernels are kept in float64 up to this size, in float32 above
+SINGLE_ABOVE = 256 * 2**20
+
+_UNITS = {"": 1, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
+
+
+def storage_dtype(p: int, n: int) -> np.dtype:
+    """Return the precision in which p computed kernels on n samples are kept.
+
+    Examples
+    --------
+    >>> storage_dtype(10, 1000), storage_dtype(10, 5000)
+    (dtype('float64'), dtype('float32'))
+    """
+    return np.dtype(np.float64 if p * n * n * 8 <= SINGLE_ABOVE else np.float32)
+
+
+def parse_bytes(limit: float | str) -> float:
+    """Return a number of bytes given as a number or as text.
+
+    Examples
+    --------
+    >>> parse_bytes("1.5 GB"), parse_bytes("2KiB"), parse_bytes(100)
+    (1500000000.0, 2048.0, 100.0)
+    """
+    if isinstance(limit, str):
+        match = re.fullmatch(r"\s*([0-9.]+(?:e[+-]?[0-9]+)?)\s*([kmgt]?i?)b?\s*", limit.lower())
+        if match and match[2] in _UNITS and match[1].count(".") < 2 and match[1].strip(".") and float(match[1]) > 0:
+            return float(match[1]) * _UNITS[match[2]]
+    elif isinstance(limit, Real) and not isinstance(limit, (bool, np.bool_)) and limit > 0:
+        return float(limit)
+    raise ValueError(
+        f"The 'memory_limit' parameter must be None, a positive number of bytes or a text such as '2GB'. "
+        f"Got {limit!r} instead."
+    )
+
+
+def free_memory() -> float:
+    """Return the bytes of memory that this process may still take, as far as the system tells."""
+    found = [size for size in (_system_memory(), _group_memory()) if size is not None]
+    return min(found) if found else float("inf")
+
+
+def default_limit() -> float:
+    """Return half of the free memory."""
+    return 0.5 * free_memory()
+
+
+def choose_storage(
+    p: int, n: int, itemsize: int, memory_limit: float | str | None = None, requested: str = "auto", stored: bool = False
+) -> str:
+    """Choose the storage of p kernels on n samples.
+
+    Parameters
+    ----------
+    p, n, itemsize : int
+        Numbers of kernels and samples, bytes of an entry.
+    memory_limit : float, str or None
+        Bytes that may be used; None for half of the free memory.
+    requested : {"auto", "dense", "lazy", "mapped"}
+        What the user asked for; "auto" is dense where that fits, otherwise lazy.
+    stored : bool
+        Whether the kernels lie in memory already, and cost nothing more as they are.
+
+    Returns
+    -------
+    str
+        "dense", "lazy" or "mapped".
+
+    Examples
+    --------
+    >>> choose_storage(10, 1000, 8, "1GB"), choose_storage(10, 10_000, 4, "1GB")
+    ('dense', 'lazy')
+    """
+    limit = default_limit() if memory_limit is None else parse_bytes(memory_limit)
+    rows = n * n * itemsize
+    dense = rows if stored else rows * (p + 1)
+    if requested == "auto":
+        requested = "dense" if dense <= limit else "lazy"
+    has = f"the memory limit is {_size(limit)}" + (" (half of the free memory)" if memory_limit is None else "")
+    if rows > limit:
+        raise MemoryError(
+            f"The combined kernel on {n} samples needs up to {_size(rows)}, and {has}: "
+            f"use fewer samples, or a larger 'memory_limit' if few of them will be support vectors."
+        )
+    if requested == "dense" and dense > limit:
+        raise MemoryError(
+            f"{p} kernels on {n} samples need {_size(dense)} with gram='dense', and {has}: "
+            f"use gram='lazy' or gram='mapped', or a larger 'memory_limit'."
+        )
+    return requested
+
+
+def row_budget(n: int, itemsize: int, memory_limit: float | str | None = None) -> float:
+    """Return the bytes that are left for kernel rows beside the combined kernel."""
+    limit = default_limit() if memory_limit is None else parse_bytes(memory_limit)
+    return max(0.0, limit - n * n * itemsize)
+
+
+def _size(size: float) -> str:
+    return f"{size / 1e9:.3g} GB" if size >= 1e9 else f"{size / 1e6:.3g} MB"
+
+
+def _system_memory() -> float | None:
+    try:
+        import psutil
+    except ImportError:
+        return _proc_memory()
+    return float(psutil.virtual_memory().available)
+
+
+def _proc_memory(path: str = "/proc/meminfo") -> float | None:
+    try:
+        found = re.search(r"MemAvailable:\s+(\d+) kB", Path(path).read_text())
+        if found:
+            return 1024.0 * int(found[1])
+    except OSError:
+        pass
+    try:
+        return float(os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    except (AttributeError, ValueError, OSError):
+        return None
+
+
+def _group_memory(folder: str = "/sys/fs/cgroup") -> float | None:
+    """Return what a container may still take: its limit less its use."""
+    for limit, used in (("memory.max", "memory.current"), ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes")):
+        try:
+            return max(0.0, float((Path(folder) / limit).read_text()) - float((Path(folder) / used).read_text()))
+        except (OSError, ValueError):
+            continue
+    return None

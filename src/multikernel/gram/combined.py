@@ -1,0 +1,103 @@
+"""The combined kernel K_beta = sum_k beta_k K_k, formed row by row as the single-kernel machine asks for rows.
+
+The buffer is reserved once and touched only where rows are formed, so that its memory is that of the support
+vectors' rows. A single active kernel that lies in memory is read in place: nothing is formed at all.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from multikernel.gram.base import Gram
+from multikernel.gram.loops import add_outputs
+
+
+class Combined:
+    """Rows of K_beta on demand: K_beta[i] = ``scale * matrix[i]`` wherever ``have[i]``.
+
+    Parameters
+    ----------
+    gram : Gram
+        The kernels.
+    beta : ndarray of shape (p,)
+        Weights.
+    """
+
+    def __init__(self, gram: Gram, beta: np.ndarray) -> None:
+        self.gram = gram
+        self._kernel_diag = gram.diag()
+        self._buffer: np.ndarray | None = None
+        self.set_weights(beta)
+
+    def set_weights(self, beta: np.ndarray) -> None:
+        """Forget all rows and take new weights."""
+        self.beta = beta
+        self.diag = beta @ self._kernel_diag
+        active = np.flatnonzero(beta)
+        direct = self.gram.direct(int(active[0])) if len(active) == 1 else None
+        if direct is not None:
+            self.matrix, factor = direct
+            self.scale = float(beta[active[0]] * factor)
+            self.have = np.ones(self.gram.n_samples, bool)
+            return
+        if self._buffer is None:
+            n = self.gram.n_samples
+            self._buffer = np.empty((n, n), self.gram.dtype)
+        self.matrix = self._buffer.view()
+        self.matrix.flags.writeable = False
+        self.scale = 1.0
+        self.have = np.zeros(self.gram.n_samples, bool)
+
+    def ensure(self, rows: np.ndarray) -> None:
+        """Form the rows that are missing."""
+        rows = rows[~self.have[rows]]
+        if not len(rows):
+            return
+        self.gram.combine(self.beta, rows, self._buffer, rows)
+        self.have[rows] = True
+
+    def block(self, idx: np.ndarray) -> np.ndarray:
+        """Return K_beta[idx, idx], in the storage precision."""
+        self.ensure(idx)
+        sub = self.matrix[idx][:, idx]
+        return sub if self.scale == 1.0 else self.scale * sub
+
+    def apply_change(self, delta: np.ndarray) -> np.ndarray:
+        """Return K_beta delta from the rows of its non-zero entries."""
+        idx = np.flatnonzero(delta)
+        self.ensure(idx)
+        out = np.zeros((1, self.gram.n_samples))
+        team, D = self.gram.team, self.scale * delta[None, idx]
+        which = np.zeros(1, np.intp)
+        team.run(
+            partial(add_outputs, self.matrix[None], which, idx, D, 0, 1, lo, hi, out)
+            for lo, hi in team.split(self.gram.n_samples, 256)
+        )
+        return out[0]
+
+    def restrict(self, idx: np.ndarray) -> Restricted:
+        """Return the combined kernel on a subset of the samples, rows again on demand."""
+        return Restricted(self, idx)
+
+
+class Restricted:
+    """K_beta[idx, idx], compact, for a machine that has set the other samples aside."""
+
+    def __init__(self, combined: Combined, idx: np.ndarray) -> None:
+        self.combined, self.idx = combined, idx
+        self.scale, self.diag = combined.scale, combined.diag[idx]
+        self._buffer = np.empty((len(idx), len(idx)), combined.matrix.dtype)
+        self.matrix = self._buffer.view()
+        self.matrix.flags.writeable = False
+        self.have = np.zeros(len(idx), bool)
+
+    def ensure(self, rows: np.ndarray) -> None:
+        """Form the rows that are missing."""
+        rows = rows[~self.have[rows]]
+        source = self.idx[rows]
+        self.combined.ensure(source)
+        for row, i in zip(rows, source, strict=True):
+            np.take(self.combined.matrix[i], self.idx, out=self._buffer[row])
+        self.have[rows] = True

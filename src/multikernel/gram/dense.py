@@ -1,0 +1,173 @@
+"""Kernels in memory, read where they lie.
+
+A normalised kernel is an affine view of the stored one,
+
+    K~_ij = s u_i u_j K_ij - sum_t (A_it B_jt + B_it A_jt),
+
+so that neither scaling, nor unit diagonals, nor centring copies or changes what the caller handed in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from multikernel.gram.base import Gram
+from multikernel.gram.loops import add_combined_rows, add_outputs, add_scaled_rows
+from multikernel.threads import Team
+
+
+@dataclass(frozen=True)
+class AffineForm:
+    """The affine views of p kernels: ``scale`` (p,), ``u`` (p, n) or None, ``A`` and ``B`` (p, n, m) or None."""
+
+    scale: np.ndarray
+    u: np.ndarray | None = None
+    A: np.ndarray | None = None
+    B: np.ndarray | None = None
+
+    @classmethod
+    def identity(cls, p: int) -> AffineForm:
+        """Kernels as they are."""
+        return cls(np.ones(p))
+
+
+def _frozen(a: np.ndarray) -> np.ndarray:
+    """A read-only view: one compiled version serves all inputs, and nothing can be written."""
+    view = a.view()
+    view.flags.writeable = False
+    return view
+
+
+class DenseGram(Gram):
+    """p matrices in memory.
+
+    Parameters
+    ----------
+    kernels : ndarray of shape (p, n, n) or sequence of ndarrays of shape (n, n)
+        Symmetric matrices, float32 or float64; never copied, never written.
+    form : AffineForm, optional
+        Normalisation of each kernel.
+    n_threads : int
+        Threads for passes over the stack.
+    owned : bool
+        Whether the matrices were made for this Gram, and count as its memory.
+    """
+
+    kind = "dense"
+
+    def __init__(
+        self,
+        kernels: np.ndarray | Sequence[np.ndarray],
+        form: AffineForm | None = None,
+        *,
+        n_threads: int = 1,
+        owned: bool = False,
+    ) -> None:
+        if isinstance(kernels, np.ndarray):
+            self._groups = [_frozen(kernels)]
+        else:
+            self._groups = [_frozen(np.asarray(K))[None] for K in kernels]
+        self._first = np.cumsum([0] + [len(K) for K in self._groups])
+        self.n_kernels = int(self._first[-1])
+        self.n_samples = self._groups[0].shape[1]
+        self.dtype = np.result_type(*{K.dtype for K in self._groups})
+        self.form = form or AffineForm.identity(self.n_kernels)
+        self.team = Team(n_threads)
+        self._owned = owned
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the matrices when they were made for this Gram, else 0."""
+        return sum(K.nbytes for K in self._groups) if self._owned else 0
+
+    def raw(self, kernel: int) -> np.ndarray:
+        """Return the stored matrix of one kernel."""
+        g = int(np.searchsorted(self._first, kernel, side="right")) - 1
+        return self._groups[g][kernel - self._first[g]]
+
+    def _members(self, kernels: np.ndarray):
+        """Split kernel numbers by group: (positions in ``kernels``, numbers within the group, matrices)."""
+        group = np.searchsorted(self._first, kernels, side="right") - 1
+        for g in np.unique(group):
+            at = np.flatnonzero(group == g)
+            yield at, kernels[at] - self._first[g], self._groups[g]
+
+    def rows(self, idx, kernels=None):
+        kernels = np.arange(self.n_kernels) if kernels is None else kernels
+        out = np.empty((len(kernels), len(idx), self.n_samples), self.dtype)
+        for j, k in enumerate(kernels):
+            self.combine(np.eye(1, self.n_kernels, k)[0], idx, out[j])
+        return out
+
+    def diag(self):
+        s, u, A, B = self.form.scale, self.form.u, self.form.A, self.form.B
+        d = np.array([np.diagonal(self.raw(k)) for k in range(self.n_kernels)], np.float64)
+        d = s[:, None] * (d if u is None else u**2 * d)
+        return d if A is None else d - 2 * np.einsum("kit,kit->ki", A, B)
+
+    def combine(self, beta, rows, out=None, slots=None):
+        rows = np.asarray(rows, np.intp)
+        slots = np.arange(len(rows)) if slots is None else slots
+        active = np.flatnonzero(beta)
+        if out is None:
+            out = np.empty((len(rows), self.n_samples), self.dtype)
+        fresh = True
+        s, u, A, B = self.form.scale, self.form.u, self.form.A, self.form.B
+        coef = (beta * s)[active].astype(self.dtype)
+        for at, kernels, K in self._members(active):
+            loop = partial(add_combined_rows, K, kernels, coef[at])
+            if u is not None:
+                loop = partial(add_scaled_rows, K, kernels, coef[at], u[active[at]].astype(self.dtype))
+            spans = self.team.split(len(rows), 4)
+            self.team.run(partial(loop, rows, slots, lo, hi, fresh, out) for lo, hi in spans)
+            fresh = False
+        if fresh:
+            out[slots] = 0
+        if A is not None:
+            left = np.concatenate([beta[active, None, None] * A[active], beta[active, None, None] * B[active]])
+            right = np.concatenate([B[active], A[active]])
+            out[slots] -= np.einsum("kit,kjt->ij", left[:, rows], right, optimize=True).astype(self.dtype)
+        return out
+
+    def add_outputs(self, F, idx, delta):
+        self._accumulate(F, np.asarray(idx, np.intp), delta, np.arange(self.n_kernels))
+
+    def _accumulate(self, F, idx, delta, kernels):
+        """F_k += K~_k[:, idx] delta for the chosen kernels."""
+        if not len(idx):
+            return
+        s, u, A, B = self.form.scale[kernels], self.form.u, self.form.A, self.form.B
+        D = s[:, None] * (delta if u is None else u[kernels][:, idx] * delta)
+        target = F if u is None else np.zeros_like(F)
+        calls = []
+        for at, members, K in self._members(kernels):
+            Dg, Fg = D[at], target[at[0] : at[-1] + 1]  # members of a group are consecutive
+            wide = len(at) < self.team.n_threads
+            for lo, hi in self.team.split(self.n_samples, 64) if wide else [(0, self.n_samples)]:
+                for first, last in [(0, len(at))] if wide else self.team.split(len(at)):
+                    calls.append(partial(add_outputs, K, members, idx, Dg, first, last, lo, hi, Fg))
+        self.team.run(calls)
+        if u is not None:
+            F += u[kernels] * target
+        if A is not None:
+            A, B = A[kernels], B[kernels]
+            F -= np.einsum("kit,kt->ki", A, np.einsum("krt,r->kt", B[:, idx], delta))
+            F -= np.einsum("kit,kt->ki", B, np.einsum("krt,r->kt", A[:, idx], delta))
+
+    def apply(self, v, kernels=None):
+        kernels = np.arange(self.n_kernels) if kernels is None else np.asarray(kernels)
+        idx = np.flatnonzero(v if v.ndim == 1 else v.any(axis=1))
+        if v.ndim == 1:
+            F = np.zeros((len(kernels), self.n_samples))
+            self._accumulate(F, idx, v[idx], kernels)
+            return F
+        return np.stack([self.apply(column, kernels) for column in v.T], axis=-1)
+
+    def direct(self, kernel):
+        if self.form.u is not None or self.form.A is not None:
+            return None
+        return self.raw(kernel), float(self.form.scale[kernel])

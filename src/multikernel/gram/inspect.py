@@ -1,0 +1,270 @@
+"""Everything that one pass over p kernel matrices can tell about them.
+
+For each K (n, n) of the stack, read once, row by row, four rows at a time:
+
+    row sums  K 1,    probes  K w  and  K' w,    the worst 2 x 2 minor  max_ij K_ij^2 - K_ii K_jj
+
+with w a fixed vector of random weights. A row sum that is not finite means an entry that is not. K w and K' w
+differ where K is not symmetric (for every K but a set of measure zero); the largest |K_ij - K_ji| itself is looked
+for only then, so that no transposed entry is ever fetched for symmetric kernels. In a positive semidefinite
+matrix no minor is positive and the largest entry lies on the diagonal. K 1 and K w also start the Krylov
+space of :mod:`multikernel.gram.definite`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit
+
+from multikernel.threads import Team
+
+_ROWS_AT_ONCE = 256
+_FLIP = 64  # the signs of w change every so many entries, which keeps partial sums, and their rounding, small
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """What :func:`inspect_kernels` found; arrays over the p kernels.
+
+    Attributes
+    ----------
+    finite : bool array (p,)
+        Whether all entries are finite. Where not, the numbers below mean nothing.
+    asymmetry : float array (p,)
+        The largest ``|K_ij - K_ji|``; 0 where it is below the rounding of the probe.
+    largest : float array (p,)
+        The largest ``|K_ij|``.
+    smallest_diagonal : float array (p,)
+        The smallest K_ii; a negative one proves that the kernel is indefinite.
+    worst_minor : float array (p,)
+        max_ij (K_ij^2 - K_ii K_jj) / largest^2, never below 0 but for rounding. The smallest eigenvalue is at
+        most ``-worst_minor * largest / 2``.
+    constant : bool array (p,)
+        Whether all entries agree, up to rounding (zero kernels among them).
+    diagonal, row_sums : float64 arrays (p, n)
+        K_ii and sum_j K_ij.
+    weights : float array (n,)
+        The probe w.
+    probes : float64 array (p, n)
+        K w.
+    dtype : dtype
+        The lowest precision among the kernels.
+    """
+
+    finite: np.ndarray
+    asymmetry: np.ndarray
+    largest: np.ndarray
+    smallest_diagonal: np.ndarray
+    worst_minor: np.ndarray
+    constant: np.ndarray
+    diagonal: np.ndarray
+    row_sums: np.ndarray
+    weights: np.ndarray
+    probes: np.ndarray
+    dtype: np.dtype
+
+    @property
+    def asymmetric(self) -> np.ndarray:
+        """Whether entries differ from their mirror image by more than half of their digits, bool (p,)."""
+        return self.finite & (self.asymmetry > np.sqrt(np.finfo(self.dtype).eps) * self.largest)
+
+    @property
+    def indefinite(self) -> np.ndarray:
+        """Whether a diagonal entry or a 2 x 2 minor proves indefiniteness beyond rounding, bool (p,)."""
+        trust = trust_of(self.dtype)
+        negative = self.smallest_diagonal < -trust * self.largest
+        return self.finite & (negative | (self.worst_minor > 4 * trust))
+
+
+def trust_of(dtype: np.dtype) -> float:
+    """Part of the largest entry to which stored entries are trusted: six digits of float32, twelve of float64.
+
+    A principal block of m samples whose smallest eigenvalue is below ``-m * trust * largest`` cannot be explained
+    by rounding its entries.
+    """
+    return 1e-6 if np.dtype(dtype).itemsize < 8 else 1e-12
+
+
+def inspect_kernels(kernels: np.ndarray | Sequence[np.ndarray], *, n_threads: int = 1) -> Inspection:
+    """Inspect p kernel matrices in one pass over their entries.
+
+    Parameters
+    ----------
+    kernels : array (p, n, n) or sequence of p arrays (n, n)
+        float32 or float64 (others are converted, one matrix at a time); never written.
+    n_threads : int
+        Threads among which matrices, or runs of their rows, are shared.
+
+    Returns
+    -------
+    Inspection
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from multikernel.gram.inspect import inspect_kernels
+    >>> found = inspect_kernels([np.eye(3), np.ones((3, 3)), np.array([[1.0, 2, 0], [2, 1, 0], [0, 0, 1]])])
+    >>> found.constant, found.indefinite
+    (array([False,  True, False]), array([False, False,  True]))
+    """
+    p, n = len(kernels), len(kernels[0])
+    w = _weights(n)
+    diagonal = np.array([np.diagonal(K) for K in kernels], dtype=np.float64)
+    parts = max(1, min(-(-2 * n_threads // p), n // 64)) if p < 2 * n_threads else 1
+    edges = [n * i // parts for i in range(parts + 1)]
+    row_sums, probes = np.empty((p, n)), np.empty((p, n))
+    transposed, worst = np.zeros((p, parts, n)), np.full((p, parts), -np.inf)
+    matrices = [_in_range(as_real(K), d) for K, d in zip(kernels, diagonal, strict=True)]
+
+    def scan(task: tuple[int, int]) -> None:
+        k, part = task
+        flat, step = flat_rows(matrices[k][0])
+        d = np.ascontiguousarray(np.diagonal(matrices[k][0]), dtype=flat.dtype)
+        minors = np.full(n, -np.inf, dtype=flat.dtype)
+        out = row_sums[k], probes[k], transposed[k, part], minors
+        scan_rows(flat, step, d, w.astype(flat.dtype), edges[part], edges[part + 1], *out)
+        worst[k, part] = minors.max(initial=-np.inf)
+
+    run_shared(scan, [(k, part) for k in range(p) for part in range(parts)], n_threads)
+    findings = [
+        _summary(M, d, s, y, z.sum(0), v.max()) for (M, _), d, s, y, z, v
+        in zip(matrices, diagonal, row_sums, probes, transposed, worst, strict=True)
+    ]  # fmt: skip
+    finite, asymmetry, largest, minor, constant = (np.array(column) for column in zip(*findings, strict=True))
+    unscale = np.array([1 / factor for _, factor in matrices])
+    return Inspection(
+        finite=finite, asymmetry=asymmetry * unscale, largest=largest * unscale,
+        smallest_diagonal=diagonal.min(axis=1), worst_minor=minor, constant=constant, diagonal=diagonal,
+        row_sums=row_sums * unscale[:, None], weights=w, probes=probes * unscale[:, None],
+        dtype=min((M.dtype for M, _ in matrices), key=lambda dtype: dtype.itemsize),
+    )  # fmt: skip
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+def scan_rows(flat, step, diag, w, first, last, row_sums, Kw, Ktw, minors):
+    """Scan the rows [first, last) of one matrix, whose row i is flat[i * step : i * step + n].
+
+    Sets: row_sums and Kw in those rows, Ktw += K[first:last]' w[first:last] and the running maxima minors_j of
+    K_ij^2 - K_ii K_jj.
+    """
+    n = diag.shape[0]
+    zero = w[0] - w[0]
+    for i in range(first, last, 4):
+        # past the end the last row stands in, with weight zero
+        i1, i2, i3 = min(i + 1, last - 1), min(i + 2, last - 1), min(i + 3, last - 1)
+        x0, x1 = flat[i * step : i * step + n], flat[i1 * step : i1 * step + n]
+        x2, x3 = flat[i2 * step : i2 * step + n], flat[i3 * step : i3 * step + n]
+        d0, d1, d2, d3 = diag[i], diag[i1], diag[i2], diag[i3]
+        w0 = w[i]
+        w1 = w[i1] if i + 1 < last else zero
+        w2 = w[i2] if i + 2 < last else zero
+        w3 = w[i3] if i + 3 < last else zero
+        s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
+        y0, y1, y2, y3 = zero, zero, zero, zero
+        for j in range(n):
+            a0, a1, a2, a3 = x0[j], x1[j], x2[j], x3[j]
+            dj, wj, worst = diag[j], w[j], minors[j]
+            v0, v1 = a0 * a0 - d0 * dj, a1 * a1 - d1 * dj
+            v2, v3 = a2 * a2 - d2 * dj, a3 * a3 - d3 * dj
+            worst = v0 if v0 > worst else worst
+            worst = v1 if v1 > worst else worst
+            worst = v2 if v2 > worst else worst
+            worst = v3 if v3 > worst else worst
+            minors[j] = worst
+            s0 += a0
+            s1 += a1
+            s2 += a2
+            s3 += a3
+            y0 += a0 * wj
+            y1 += a1 * wj
+            y2 += a2 * wj
+            y3 += a3 * wj
+            Ktw[j] += (a0 * w0 + a1 * w1) + (a2 * w2 + a3 * w3)
+        row_sums[i], row_sums[i1], row_sums[i2], row_sums[i3] = s0, s1, s2, s3
+        Kw[i], Kw[i1], Kw[i2], Kw[i3] = y0, y1, y2, y3
+
+
+def as_real(K: np.ndarray) -> np.ndarray:
+    """The matrix itself where it is float32 or float64, otherwise a float64 copy."""
+    K = np.asarray(K)
+    return K if K.dtype in (np.float32, np.float64) and K.dtype.isnative else K.astype(np.float64)
+
+
+def flat_rows(K: np.ndarray) -> tuple[np.ndarray, int]:
+    """Return a read-only 1-D view of a matrix and the step between its rows.
+
+    One type for contiguous, sliced, writable and read-only matrices, hence one compilation. A matrix in Fortran
+    order is read by columns; one without any contiguous direction is copied.
+    """
+    n, size = len(K), K.itemsize
+    if K.strides[1] != size and K.strides[0] == size:
+        K = K.T
+    if K.strides[1] != size or K.strides[0] < n * size or K.strides[0] % size:
+        K = np.ascontiguousarray(K)
+    step = K.strides[0] // size
+    return np.lib.stride_tricks.as_strided(K, ((n - 1) * step + n,), (size,), writeable=False), step
+
+
+def run_shared(call: Callable, tasks: Iterable, n_threads: int) -> None:
+    """Run call(task) for every task, each thread taking the next one as soon as it is free."""
+    queue = iter(list(tasks))
+
+    def work() -> None:
+        for task in queue:
+            call(task)
+
+    Team(n_threads).run([work] * n_threads)
+
+
+def row_blocks(K: np.ndarray) -> Iterable[np.ndarray]:
+    """Blocks of consecutive rows, for passes that need a temporary copy."""
+    return (K[i : i + _ROWS_AT_ONCE] for i in range(0, len(K), _ROWS_AT_ONCE))
+
+
+def largest_entry(K: np.ndarray) -> float:
+    """max_ij |K_ij|."""
+    return float(max(np.abs(block).max() for block in row_blocks(K)))
+
+
+def largest_asymmetry(K: np.ndarray) -> float:
+    """max_ij |K_ij - K_ji|."""
+    starts = range(0, len(K), _ROWS_AT_ONCE)
+    return float(max(np.abs(K[i : i + _ROWS_AT_ONCE, i:] - K[i:, i : i + _ROWS_AT_ONCE].T).max() for i in starts))
+
+
+def _weights(n: int) -> np.ndarray:
+    magnitudes = np.random.default_rng(0).uniform(1.0, 2.0, n)
+    return np.where(np.arange(n) // _FLIP % 2 == 0, magnitudes, -magnitudes)
+
+
+def _in_range(K: np.ndarray, diagonal: np.ndarray) -> tuple[np.ndarray, float]:
+    """Return the matrix and 1, or a scaled copy and its factor where squares of entries would leave the range."""
+    top = np.abs(diagonal).max(initial=0)
+    if top == 0 and len(K):
+        top = largest_entry(K)
+    lo, hi = (1e-15, 1e15) if K.dtype.itemsize < 8 else (1e-140, 1e140)
+    if top == 0 or not np.isfinite(top) or lo < top < hi:
+        return K, 1.0
+    factor = 2.0 ** -np.round(np.log2(top))
+    return K * K.dtype.type(factor), factor
+
+
+def _summary(K, diagonal, row_sums, Kw, Ktw, worst) -> tuple[bool, float, float, float, bool]:
+    """Finite, asymmetry, largest, worst minor and constant, for one matrix, from the sums of the pass."""
+    if not np.isfinite(row_sums).all() or not np.isfinite(Ktw).all():
+        return False, np.nan, np.nan, np.nan, False
+    n, eps = len(K), float(np.finfo(K.dtype).eps)
+    diagonal = np.diagonal(K)
+    top = float(np.abs(diagonal).max())
+    # K_ij^2 <= worst + K_ii K_jj
+    largest = np.sqrt(top * top + max(worst, 0.0)) if worst <= 1e-3 * top * top else largest_entry(K)
+    # rounding of the two sums: float32 is summed in more lanes than float64
+    noise = eps * largest * (2 * n if K.itemsize == 8 else 100 + n / 4)
+    asymmetry = largest_asymmetry(K) if np.abs(Kw - Ktw).max() > noise else 0.0
+    minor = min(worst / largest**2, 2.0) if largest > 0 else 0.0
+    near = 8 * eps * largest
+    constant = bool(np.ptp(diagonal) <= near and np.ptp(row_sums) <= n * near and np.ptp(K) <= near)
+    return True, asymmetry, float(largest), float(minor), constant

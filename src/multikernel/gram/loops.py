@@ -1,0 +1,80 @@
+"""Compiled passes over a kernel-major stack K of shape (p, n, n).
+
+Rows stand for columns (each kernel is symmetric), so every loop reads contiguous memory. Nothing is checked here.
+"""
+
+from __future__ import annotations
+
+from numba import njit
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+def add_combined_rows(K, kernels, coef, rows, slots, first, last, fresh, out):
+    """out[slots_r] += sum_k coef_k K[kernels_k, rows_r] for r in [first, last), or = where ``fresh``."""
+    n = out.shape[1]
+    m = kernels.shape[0]
+    for r in range(first, last):
+        i = rows[r]
+        o = out[slots[r]]
+        if fresh:
+            o[:] = 0.0
+        k = 0
+        while k + 4 <= m:
+            x0, x1 = K[kernels[k], i], K[kernels[k + 1], i]
+            x2, x3 = K[kernels[k + 2], i], K[kernels[k + 3], i]
+            c0, c1, c2, c3 = coef[k], coef[k + 1], coef[k + 2], coef[k + 3]
+            for j in range(n):
+                o[j] += (c0 * x0[j] + c1 * x1[j]) + (c2 * x2[j] + c3 * x3[j])
+            k += 4
+        while k < m:
+            x0 = K[kernels[k], i]
+            c0 = coef[k]
+            for j in range(n):
+                o[j] += c0 * x0[j]
+            k += 1
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+def add_scaled_rows(K, kernels, coef, U, rows, slots, first, last, fresh, out):
+    """out[slots_r, j] += sum_k coef_k U_k,i U_k,j K[kernels_k, i, j], i = rows_r (= where ``fresh``)."""
+    n = out.shape[1]
+    for r in range(first, last):
+        i = rows[r]
+        o = out[slots[r]]
+        if fresh:
+            o[:] = 0.0
+        for k in range(kernels.shape[0]):
+            x = K[kernels[k], i]
+            u = U[k]
+            c = coef[k] * u[i]
+            for j in range(n):
+                o[j] += c * u[j] * x[j]
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+def add_outputs(K, kernels, rows, D, first, last, lo, hi, F):
+    """F[k, lo:hi] += sum_r D[k, r] K[kernels_k, rows_r, lo:hi] for k in [first, last), accumulated in float64."""
+    m = rows.shape[0]
+    for k in range(first, last):
+        A = K[kernels[k]]
+        f = F[k, lo:hi]
+        d = D[k]
+        r = 0
+        while r + 8 <= m:
+            x0, x1 = A[rows[r], lo:hi], A[rows[r + 1], lo:hi]
+            x2, x3 = A[rows[r + 2], lo:hi], A[rows[r + 3], lo:hi]
+            x4, x5 = A[rows[r + 4], lo:hi], A[rows[r + 5], lo:hi]
+            x6, x7 = A[rows[r + 6], lo:hi], A[rows[r + 7], lo:hi]
+            d0, d1, d2, d3 = d[r], d[r + 1], d[r + 2], d[r + 3]
+            d4, d5, d6, d7 = d[r + 4], d[r + 5], d[r + 6], d[r + 7]
+            for j in range(hi - lo):
+                f[j] += ((d0 * x0[j] + d1 * x1[j]) + (d2 * x2[j] + d3 * x3[j])) + (
+                    (d4 * x4[j] + d5 * x5[j]) + (d6 * x6[j] + d7 * x7[j])
+                )
+            r += 8
+        while r < m:
+            x0 = A[rows[r], lo:hi]
+            d0 = d[r]
+            for j in range(hi - lo):
+                f[j] += d0 * x0[j]
+            r += 1

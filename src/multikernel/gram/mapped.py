@@ -1,0 +1,66 @@
+"""Kernels on disk: a stack in a memory-mapped temporary file, read like one in memory.
+
+The operating system keeps in memory the pages that are in use. The file has no other name and goes with the object.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+
+import numpy as np
+
+from multikernel.gram.dense import AffineForm, DenseGram
+
+
+def mapped_stack(p: int, n: int, dtype: np.dtype | type, directory: str | None = None) -> np.memmap:
+    """Reserve a (p, n, n) array on disk, to be written block by block.
+
+    Parameters
+    ----------
+    p, n : int
+        Numbers of kernels and samples.
+    dtype : dtype
+        Float32 or float64.
+    directory : str, optional
+        Where; by default the system's folder for temporary files (the ``TMPDIR`` variable).
+
+    Examples
+    --------
+    >>> stack = mapped_stack(2, 3, "float32")
+    >>> stack.shape, stack.dtype
+    ((2, 3, 3), dtype('float32'))
+    """
+    size = p * n * n * np.dtype(dtype).itemsize
+    folder = directory or tempfile.gettempdir()
+    free = shutil.disk_usage(folder).free
+    if size > free:
+        raise MemoryError(
+            f"The kernels need {size / 1e9:.3g} GB on disk, and the folder {folder!r} has {free / 1e9:.3g} GB free: "
+            f"let the variable TMPDIR name a folder with more room, or use gram='lazy'."
+        )
+    # an anonymous file: deleted by the system when it is closed, also after a crash
+    with tempfile.TemporaryFile(dir=folder, prefix="multikernel-") as file:
+        if hasattr(os, "posix_fallocate"):
+            os.posix_fallocate(file.fileno(), 0, max(size, 1))
+        return np.memmap(file, dtype=dtype, mode="w+", shape=(p, n, n))
+
+
+class MappedGram(DenseGram):
+    """p matrices in a temporary file.
+
+    Parameters
+    ----------
+    kernels : memmap of shape (p, n, n)
+        What `mapped_stack` reserved, filled.
+    form : AffineForm, optional
+        Normalisation of each kernel.
+    n_threads : int
+        Threads for passes over the stack.
+    """
+
+    kind = "mapped"
+
+    def __init__(self, kernels: np.memmap, form: AffineForm | None = None, *, n_threads: int = 1) -> None:
+        super().__init__(kernels, form, n_threads=n_threads, owned=True)

@@ -1,0 +1,244 @@
+"""Kernels k(x, z): the base class.
+
+A kernel is a scikit-learn estimator whose `fit` learns what depends on the training samples (a width, a
+number of columns), and which is then called on samples.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import math
+import re
+from collections.abc import Callable
+from numbers import Integral, Real
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, clone
+from sklearn.exceptions import NotFittedError
+
+from multikernel.kernels.inputs import Matrix, alike, as_matrix, as_weights
+
+# Rows and columns of a block that stays in the cache.
+BLOCK = 256
+
+
+class Kernel(BaseEstimator):
+    """Base class of all kernels.
+
+    A subclass defines `_cross`, `_diag` and, where it has parameters, `_learn`; on samples that are not
+    vectors it also defines `_check`. Everything else follows.
+    """
+
+    # what `positive_semidefinite` says, unless a subclass decides by its parameters
+    _psd = False
+
+    # numpy scalars and arrays leave `2.0 * kernel` to the kernel
+    __array_ufunc__ = None
+
+    @property
+    def positive_semidefinite(self) -> bool:
+        """Whether every Gram matrix of this kernel is positive semidefinite by construction."""
+        return self._psd
+
+    def fit(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> Kernel:
+        """Learn the parameters that depend on the training samples.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n, d)
+            Training samples.
+        sample_weight : array of shape (n,), optional
+            Integer weights count a sample that many times.
+
+        Returns
+        -------
+        Kernel
+            This kernel.
+        """
+        return self._fit(X, sample_weight, {})
+
+    def __call__(self, X: ArrayLike, Y: ArrayLike | None = None) -> np.ndarray:
+        """Evaluate the kernel.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (m, d)
+            Samples.
+        Y : array, sparse matrix or data frame of shape (n, d), optional
+            Samples; without them Y = X, and the matrix is exactly symmetric with the diagonal `diag(X)`.
+
+        Returns
+        -------
+        ndarray of shape (m, n)
+            The values k(x_i, y_j) in float64.
+        """
+        kernel = self._fitted(X if Y is None else Y)
+        left = kernel._check(X)
+        if Y is None or Y is X:
+            return kernel._train(left)
+        return kernel._cross(*alike(left, kernel._check(Y)))
+
+    def diag(self, X: ArrayLike) -> np.ndarray:
+        """Return the values k(x_i, x_i), float64 of shape (m,)."""
+        kernel = self._fitted(X)
+        return kernel._diag(kernel._check(X))
+
+    # What a subclass defines.
+
+    def _learn(self, X: Matrix, sample_weight: np.ndarray | None, shared: dict) -> None:
+        """Check the parameters and set what is learned.
+
+        `shared` keeps what kernels fitted on the same samples have in common.
+        """
+
+    def _cross(self, X: Matrix, Y: Matrix) -> np.ndarray:
+        """Return a new array of the values k(x_i, y_j)."""
+        raise NotImplementedError(f"{type(self).__name__} does not define _cross.")
+
+    def _diag(self, X: Matrix) -> np.ndarray:
+        """Return a new array of the values k(x_i, x_i)."""
+        raise NotImplementedError(f"{type(self).__name__} does not define _diag.")
+
+    def _check(self, X: ArrayLike) -> Matrix:
+        """Return samples in the form that `_cross` takes."""
+        owner = type(self).__name__
+        matrix = as_matrix(X, owner)
+        expected = getattr(self, "n_features_in_", matrix.shape[1])
+        if matrix.shape[1] != expected:
+            raise ValueError(f"{owner} was fitted on {expected} columns. Got {matrix.shape[1]} instead.")
+        return matrix
+
+    def _learns(self) -> bool:
+        """Whether the kernel depends on the samples it was fitted on."""
+        return False
+
+    # What follows from it.
+
+    def _fit(self, X, sample_weight, shared: dict) -> Kernel:
+        self.__dict__.pop("n_features_in_", None)
+        X = self._check(X)
+        self._learn(X, as_weights(sample_weight, len_of(X)), shared)
+        self.n_features_in_ = X.shape[1] if getattr(X, "ndim", 1) == 2 else 1
+        return self
+
+    def _fitted(self, X) -> Kernel:
+        if self.__sklearn_is_fitted__():
+            return self
+        if self._learns():
+            raise NotFittedError(
+                f"This {type(self).__name__} learns from the training samples: call fit first."
+            )
+        return clone(self).fit(X)
+
+    def _train(self, X: Matrix) -> np.ndarray:
+        K = symmetric_blocks(len_of(X), lambda rows, cols: self._cross(X[rows], X[cols]))
+        np.fill_diagonal(K, self._diag(X))
+        return K
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Whether `fit` was called."""
+        return hasattr(self, "n_features_in_")
+
+    def _name(self) -> str:
+        defaults = inspect.signature(type(self)).parameters
+        params = self.get_params(deep=False)
+        changed = [
+            f"{key}={short_number(value)}"
+            for key, value in params.items()
+            if not _same(value, defaults[key].default)
+        ]
+        word = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", type(self).__name__).lower()
+        return f"{word}({', '.join(changed)})" if changed else word
+
+    # The algebra; its rules are in multikernel.kernels.algebra, which imports this module.
+
+    def __add__(self, other):
+        """Return the sum with a kernel or a constant."""
+        return _algebra().add(self, other)
+
+    def __radd__(self, other):
+        """Return the sum with a kernel or a constant."""
+        return _algebra().add(other, self)
+
+    def __mul__(self, other):
+        """Return the product with a kernel or a constant."""
+        return _algebra().multiply(self, other)
+
+    def __rmul__(self, other):
+        """Return the product with a kernel or a constant."""
+        return _algebra().multiply(other, self)
+
+    def __pow__(self, exponent):
+        """Return the elementwise power."""
+        return _algebra().power(self, exponent)
+
+
+def symmetric_blocks(n: int, block: Callable[[slice, slice], np.ndarray]) -> np.ndarray:
+    """Fill an exactly symmetric (n, n) matrix from the blocks on and above its diagonal."""
+    K = np.empty((n, n))
+    for i in range(0, n, BLOCK):
+        rows = slice(i, min(i + BLOCK, n))
+        for j in range(i, n, BLOCK):
+            cols = slice(j, min(j + BLOCK, n))
+            K[rows, cols] = block(rows, cols)
+            if j > i:
+                K[cols, rows] = K[rows, cols].T
+            else:
+                lower = np.tril(K[rows, rows], -1)
+                K[rows, rows] = np.tril(K[rows, rows]) + lower.T
+    return K
+
+
+def as_kernel(kernel) -> Kernel:
+    """Return a kernel as it is, and any other callable k(X, Y) as a `FunctionKernel`."""
+    if isinstance(kernel, Kernel):
+        return kernel
+    if callable(kernel) and not inspect.isclass(kernel):
+        from multikernel.kernels.function import FunctionKernel
+
+        return FunctionKernel(kernel)
+    raise TypeError(f"A kernel must be a Kernel or a callable k(X, Y). Got {kernel!r} instead.")
+
+
+def kernel_name(kernel) -> str:
+    """Return a short name of a kernel, such as 'rbf(gamma=0.5)'."""
+    return as_kernel(kernel)._name()
+
+
+def require(kernel, parameter: str, fulfilled, what: str) -> None:
+    """Raise the one sentence about a bad parameter unless the requirement is fulfilled."""
+    if not fulfilled:
+        value = getattr(kernel, parameter)
+        raise ValueError(
+            f"The '{parameter}' parameter of {type(kernel).__name__} must be {what}. Got {value!r} instead."
+        )
+
+
+def is_real(value) -> bool:
+    """Whether the value is a finite real number, and not a truth value."""
+    return isinstance(value, Real) and not isinstance(value, (bool, np.bool_)) and math.isfinite(value)
+
+
+def is_integer(value) -> bool:
+    """Whether the value is an integer, and not a truth value."""
+    return isinstance(value, Integral) and not isinstance(value, (bool, np.bool_))
+
+
+def len_of(X) -> int:
+    """Return the number of samples."""
+    return X.shape[0] if hasattr(X, "shape") else len(X)
+
+
+def _algebra():
+    return importlib.import_module("multikernel.kernels.algebra")
+
+
+def short_number(value) -> str:
+    """Return a parameter as it stands in the name of a kernel."""
+    return f"{value:g}" if is_real(value) else str(value)
+
+
+def _same(value, default) -> bool:
+    return value is default or (is_real(value) and is_real(default) and value == default)

@@ -1,0 +1,196 @@
+"""Distances between samples, and their weighted quantiles.
+
+Metrics, by name:
+
+    sqeuclidean   sum_j (x_j - z_j)^2
+    cityblock     sum_j |x_j - z_j|
+    chi2          sum_j (x_j - z_j)^2 / (x_j + z_j), for non-negative columns
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import math
+
+import numpy as np
+from scipy import sparse
+from scipy.spatial.distance import cdist, pdist
+from sklearn.metrics.pairwise import additive_chi2_kernel, manhattan_distances
+from sklearn.utils.extmath import row_norms, safe_sparse_dot
+
+from multikernel.kernels.inputs import Matrix, dense
+
+# Samples from which a quantile of the pairwise distances is estimated.
+SAMPLES = 2000
+
+# Up to this many columns differences are as fast as inner products, and exact for close points.
+FEW_COLUMNS = 8
+
+# Up to this many columns quantiles are taken of differences, whose rounding does not depend on the order of
+# samples.
+MANY_COLUMNS = 1024
+
+# |x - z|^2 = |x|^2 + |z|^2 - 2 <x, z> has lost too many digits below this fraction of |x|^2.
+CANCELLED = 1e-6
+
+
+def distances(metric: str, X: Matrix, Y: Matrix, center: np.ndarray | None = None) -> np.ndarray:
+    """Return a new (m, n) array of distances.
+
+    Parameters
+    ----------
+    metric : {"sqeuclidean", "cityblock", "chi2"}
+        The distance; see the module.
+    X, Y : ndarray or csr_array of shapes (m, d), (n, d)
+        Samples, both dense or both sparse.
+    center : ndarray of shape (d,), optional
+        A point amid the samples; moving it to the origin keeps inner products small where the metric uses
+        them.
+    """
+    if metric == "sqeuclidean":
+        return _sqeuclidean(X, Y, center)
+    if metric == "cityblock":
+        return manhattan_distances(X, Y) if sparse.issparse(X) else cdist(X, Y, "cityblock")
+    D = np.empty((X.shape[0], Y.shape[0]))
+    # the compiled routine takes writeable arrays only, and writes to none
+    left = np.require(dense(X), requirements="W")
+    for j in range(0, Y.shape[0], 512):
+        D[:, j : j + 512] = additive_chi2_kernel(left, np.require(dense(Y[j : j + 512]), requirements="W"))
+    return np.negative(D, out=D)
+
+
+def quantile_distance(metric: str, X: Matrix, q: float, sample_weight: np.ndarray | None = None) -> float:
+    """Return the q-quantile of the distances over all pairs of samples.
+
+    A sample of weight w counts as w copies: the pair (i, j) has weight w_i w_j at its distance, and sample i
+    alone weight w_i (w_i - 1) / 2 at distance zero (none where w_i < 1). The quantile is the smallest
+    distance up to which the weights reach the fraction q of their sum, so that integer weights and repetition
+    agree exactly. Where it is zero the same quantile of the positive distances is taken, and 1 where there
+    are none. Above 2000 distinct samples the distances are those of 2000 draws, determined by the samples
+    themselves and not by their order.
+
+    Parameters
+    ----------
+    metric : {"sqeuclidean", "cityblock", "chi2"}
+        For "sqeuclidean" the distances are |x - z|, not their squares.
+    X : ndarray or csr_array of shape (n, d)
+        Samples.
+    q : float
+        The fraction, 0 < q <= 1.
+    sample_weight : ndarray of shape (n,), optional
+        Weights of the samples.
+    """
+    if X.shape[0] > SAMPLES:
+        X, sample_weight = _draw(*_distinct(X, sample_weight))
+    if sample_weight is not None and np.all(sample_weight == 1):
+        sample_weight = None
+    largest = np.abs(X.data if sparse.issparse(X) else X).max(initial=0.0)
+    if largest == 0.0:
+        return 1.0
+    # dividing by a power of two is exact, and keeps squares from overflowing
+    unit = 2.0 ** math.frexp(largest)[1]
+    D = _condensed(metric, X / unit)
+    if sample_weight is None:
+        value = _quantile(D, q)
+    else:
+        i, j = np.triu_indices(X.shape[0], 1)
+        copies = np.maximum(sample_weight * (sample_weight - 1) / 2, 0).sum()
+        value = _weighted_quantile(D, sample_weight[i] * sample_weight[j], copies, q)
+    return unit * (math.sqrt(value) if metric == "sqeuclidean" else value) if value > 0 else 1.0
+
+
+def _sqeuclidean(X: Matrix, Y: Matrix, center: np.ndarray | None) -> np.ndarray:
+    if not sparse.issparse(X):
+        if X.shape[1] <= FEW_COLUMNS:
+            return cdist(X, Y, "sqeuclidean")
+        if center is not None:
+            X, Y = X - center, Y - center
+    xx = row_norms(X, squared=True)[:, None]
+    D = safe_sparse_dot(X, Y.T, dense_output=True)
+    D *= -2.0
+    D += xx
+    D += row_norms(Y, squared=True)
+    close = D < CANCELLED * xx
+    if close.any():
+        _recompute(D, X, Y, *np.nonzero(close))
+    return np.maximum(D, 0.0, out=D)
+
+
+def _recompute(D: np.ndarray, X: Matrix, Y: Matrix, i: np.ndarray, j: np.ndarray) -> None:
+    """Set the entries (i, j) of D from differences, a bounded number at a time."""
+    step = max(1, 2**20 // X.shape[1])
+    for s in range(0, len(i), step):
+        rows, cols = i[s : s + step], j[s : s + step]
+        D[rows, cols] = row_norms(X[rows] - Y[cols], squared=True)
+
+
+def _condensed(metric: str, X: Matrix) -> np.ndarray:
+    """Return the distances of the pairs i < j, in the order of `numpy.triu_indices`."""
+    if not sparse.issparse(X) and metric != "chi2" and (metric == "cityblock" or X.shape[1] <= MANY_COLUMNS):
+        return pdist(X, metric)
+    center = None if sparse.issparse(X) else X.mean(axis=0)
+    return distances(metric, X, X, center)[np.triu_indices(X.shape[0], 1)]
+
+
+def _rank(total: float, q: float) -> float:
+    # the margin lets a third of three million pairs be the millionth, whatever the rounding of 1/3
+    return q * total * (1 - 1e-12)
+
+
+def _quantile(D: np.ndarray, q: float) -> float:
+    for values in (D, D[D > 0]):
+        if len(values):
+            r = max(math.ceil(_rank(len(values), q)), 1) - 1
+            if (value := float(np.partition(values, r)[r])) > 0:
+                return value
+    return 0.0
+
+
+def _weighted_quantile(D: np.ndarray, weight: np.ndarray, copies: float, q: float) -> float:
+    order = np.argsort(D, kind="stable")
+    order = order[weight[order] > 0]
+    values = D[order]
+    for start, first in ((0, copies), (int(np.searchsorted(values, 0.0, side="right")), 0.0)):
+        reached = first + np.cumsum(weight[order[start:]])
+        if len(reached):
+            r = int(np.searchsorted(reached, _rank(reached[-1], q)))
+            below = start == 0 and first >= _rank(reached[-1], q)
+            if not below and values[start + r] > 0:
+                return float(values[start + r])
+    return 0.0
+
+
+def _distinct(X: Matrix, weight: np.ndarray | None) -> tuple[Matrix, np.ndarray]:
+    """Return the distinct rows with their summed weights, in an order that depends on the rows alone."""
+    rows = sparse.csr_array(X)
+    if not rows.has_canonical_format or np.any(rows.data == 0):
+        rows = rows.copy()
+        rows.sum_duplicates()
+        rows.eliminate_zeros()
+    indices, ends = rows.indices.astype(np.int64), rows.indptr
+    keys = (
+        np.array(
+            [
+                hashlib.blake2b(indices[s:e].tobytes() + rows.data[s:e].tobytes(), digest_size=16).digest()
+                for s, e in itertools.pairwise(ends)
+            ],
+            dtype="V16",
+        )
+        .view("u8")
+        .reshape(-1, 2)
+    )
+    _, first, inverse = np.unique(keys, axis=0, return_index=True, return_inverse=True)
+    total = np.bincount(inverse.ravel(), weights=weight, minlength=len(first)).astype(np.float64)
+    return X[first[total > 0]], total[total > 0]
+
+
+def _draw(X: Matrix, weight: np.ndarray) -> tuple[Matrix, np.ndarray]:
+    """Draw SAMPLES rows, where there are more, at even steps of the cumulated weight, and count them."""
+    if X.shape[0] <= SAMPLES:
+        return X, weight
+    reached = np.cumsum(weight)
+    at = (np.arange(SAMPLES) + 0.5) * (reached[-1] / SAMPLES)
+    counts = np.bincount(np.searchsorted(reached, at, side="right"), minlength=X.shape[0])
+    chosen = np.flatnonzero(counts)
+    return X[chosen], counts[chosen].astype(np.float64)

@@ -1,0 +1,188 @@
+"""Kernel scaling, learned on the training samples and applied to any others.
+
+Steps, with p_i the sample weights divided by their sum, applied in the order given:
+
+    "variance"   K / (sum_i p_i K_ii - sum_ij p_i p_j K_ij)      unit variance (Zien & Ong 2007, section 3)
+    "trace"      K / sum_i p_i K_ii                              unit mean diagonal
+    "cosine"     K_ij / sqrt(K_ii K_jj)                          unit diagonal
+    "center"     K_ij - r_i - r_j + sum_k p_k r_k,  r = K p      mean removed in feature space
+
+On the training samples any list of them is one affine form of the raw matrix,
+
+    K~_ij = scale * u_i u_j K_ij - sum_t (A_it B_jt + B_it A_jt)
+
+and on test rows the steps are repeated with the training statistics.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+
+import numpy as np
+
+from multikernel.kernels.affine import Center, Cosine, Divide, FittedNormalizer, inverse_root
+
+STEPS = ("variance", "cosine", "center", "trace")
+
+# A kernel has no variance where it is below this fraction of the size of its diagonal.
+NO_VARIANCE = 1e-12
+
+
+def check_steps(steps) -> tuple[str, ...]:
+    """Return the steps as a tuple, or raise the sentence about a wrong one.
+
+    Examples
+    --------
+    >>> check_steps("variance"), check_steps(None), check_steps(["center", "trace"])
+    (('variance',), (), ('center', 'trace'))
+    """
+    names = () if steps is None else (steps,) if isinstance(steps, str) else steps
+    for name in names if isinstance(names, (tuple, list)) else (names,):
+        if not isinstance(name, str) or name not in STEPS:
+            near = difflib.get_close_matches(str(name), STEPS, 1)
+            raise ValueError(
+                "The 'normalize' parameter must be None, 'variance', 'cosine', 'center', 'trace' "
+                f"or a list of these. Got {name!r} instead." + (f" Did you mean {near[0]!r}?" if near else "")
+            )
+    return tuple(names)
+
+
+def learn_normalizer(
+    steps,
+    diag: np.ndarray,
+    matvec: Callable[[np.ndarray], np.ndarray],
+    sample_weight: np.ndarray | None = None,
+    name: str = "",
+    *,
+    row_sums: np.ndarray | None = None,
+) -> FittedNormalizer:
+    """Learn the normalisation of one kernel on its training samples.
+
+    Parameters
+    ----------
+    steps : None, str or list of str
+        "variance", "cosine", "center", "trace".
+    diag : ndarray of shape (n,)
+        The diagonal of the raw training matrix K.
+    matvec : callable
+        Returns K v for v of shape (n,); called at most once by each "variance" and "center", and not again
+        while no "cosine" comes in between.
+    sample_weight : ndarray of shape (n,), optional
+        Weights of the samples; integer weights and repetition agree.
+    name : str
+        The name of the kernel, for the error sentences.
+    row_sums : ndarray of shape (n,), optional
+        K 1, where it is known: then steps without weights that come before any "cosine" need no `matvec`.
+
+    Returns
+    -------
+    FittedNormalizer
+        The learned normalisation.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> K = np.array([[2.0, 1.0], [1.0, 4.0]])
+    >>> learn_normalizer("trace", np.diag(K), K.dot).scale
+    0.3333333333333333
+    """
+    steps = check_steps(steps)
+    diag = np.asarray(diag, dtype=np.float64)
+    if steps and not np.isfinite(diag).all():
+        raise ValueError(f"The kernel '{name}' has NaN or infinity on its diagonal.")
+    learner = _Learner(diag, matvec, sample_weight, name, row_sums)
+    for step in steps:
+        getattr(learner, step)()
+    A, B = (np.column_stack(part) if part else None for part in (learner.A, learner.B))
+    return FittedNormalizer(
+        steps, len(diag), learner.scale, learner.u, A, B, learner.degenerate, tuple(learner.parts)
+    )
+
+
+class _Learner:
+    """The affine form so far, and the statistics that the next step needs."""
+
+    def __init__(self, diag, matvec, sample_weight, name, row_sums):
+        n = len(diag)
+        self.diag, self.matvec, self.name = diag, matvec, name
+        self.weighted = sample_weight is not None
+        weight = np.asarray(sample_weight, dtype=np.float64) if self.weighted else np.ones(n)
+        self.p = weight / weight.sum()
+        self.scale, self.u, self.degenerate = 1.0, None, False
+        self.A, self.B, self.parts = [], [], []
+        # K (u * p), as long as u does not change
+        self.product = None
+        if row_sums is not None and not self.weighted:
+            self.product = np.asarray(row_sums, dtype=np.float64) / n
+
+    def variance(self):
+        d, size = self._diagonal()
+        r = self._means()
+        self._divide(self.p @ d - self.p @ r, self.p @ size)
+
+    def trace(self):
+        d, size = self._diagonal()
+        self._divide(self.p @ d, self.p @ size)
+
+    def cosine(self):
+        d, size = self._diagonal()
+        negative = d < -NO_VARIANCE * size
+        if negative.any():
+            raise ValueError(
+                f"The kernel '{self.name}' must have a non-negative diagonal for the 'cosine' normalisation. "
+                f"Got the value {d[negative].min():.3g} instead."
+            )
+        inverse = inverse_root(d, size)
+        self.u = inverse if self.u is None else self.u * inverse
+        self.A = [a * inverse for a in self.A]
+        self.B = [b * inverse for b in self.B]
+        self.product = None
+        self.degenerate |= not inverse.any()
+        self.parts.append(Cosine(inverse))
+
+    def center(self):
+        d, size = self._diagonal()
+        r = self._means()
+        m = float(self.p @ r)
+        self.parts.append(Center(self.p if self.weighted else None, r, m))
+        if self.p @ d - m <= NO_VARIANCE * (self.p @ size) and self._flat(d, r, m, size):
+            self.scale, self.degenerate = 0.0, True
+            self.A, self.B = [], []
+            return
+        # K_ij - (r_i - m/2) - (r_j - m/2)
+        self.A.append(r - m / 2)
+        self.B.append(np.ones_like(r))
+
+    def _flat(self, d, r, m, size) -> bool:
+        # an indefinite kernel may have no variance in sum and still not be constant
+        return bool(np.all(np.abs(d - 2 * r + m) <= 1e-6 * np.maximum(size, self.p @ size)))
+
+    def _divide(self, by: float, size: float):
+        if by <= NO_VARIANCE * size:
+            self.degenerate = True
+            return
+        self.scale = float(self.scale / by)
+        self.A = [a / by for a in self.A]
+        self.parts.append(Divide(float(by)))
+
+    def _diagonal(self):
+        """Return the diagonal of the form so far, and the sum of the sizes of its terms."""
+        d = self.diag * self.scale if self.u is None else self.diag * self.scale * self.u**2
+        size = np.abs(d)
+        for a, b in zip(self.A, self.B, strict=True):
+            d = d - 2 * a * b
+            size = size + 2 * np.abs(a * b)
+        return d, size
+
+    def _means(self):
+        """Return K~ p."""
+        if self.product is None:
+            v = self.p if self.u is None else self.u * self.p
+            self.product = np.asarray(self.matvec(v), dtype=np.float64)
+            if not np.isfinite(self.product).all():
+                raise ValueError(f"The kernel '{self.name}' has NaN or infinity among its values.")
+        r = self.scale * self.product if self.u is None else self.scale * self.u * self.product
+        for a, b in zip(self.A, self.B, strict=True):
+            r = r - a * (b @ self.p) - b * (a @ self.p)
+        return r

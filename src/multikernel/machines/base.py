@@ -1,0 +1,84 @@
+"""The single-kernel learner: the set A, the concave g, and the maximiser of g(a) - 1/2 a'Ka over A.
+
+A machine works in signed coefficients a (for classification a_i = y_i alpha_i), so that for every machine the
+outputs of kernel k are K_k a and its quadratic form is q_k = a' K_k a.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+
+from multikernel.gram.combined import Combined
+
+
+@dataclass(frozen=True)
+class Curvature:
+    """Second-order model of J(beta) = max_a g(a) - 1/2 sum_k beta_k q_k(a) at the inner solution.
+
+    Attributes
+    ----------
+    H : ndarray of shape (p, p)
+        Hessian of J by the weights, positive semidefinite.
+    free : ndarray of int
+        Coefficients strictly inside their bounds.
+    response : ndarray of shape (len(free), p)
+        da_free / dbeta = -response.
+    correction : ndarray of shape (len(free),)
+        Newton step of a_free itself at fixed weights.
+    """
+
+    H: np.ndarray
+    free: np.ndarray
+    response: np.ndarray
+    correction: np.ndarray
+
+
+@dataclass(frozen=True)
+class ConicMachine:
+    """g(a) = linear'a on {lower <= a <= upper, equality'a = total}, for solvers that take the whole problem."""
+
+    linear: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+    equality: np.ndarray | None = None
+    total: float = 0.0
+
+
+class Machine(ABC):
+    """Base class of the machines.
+
+    Attributes
+    ----------
+    n_samples : int
+        Number n of training samples.
+    scale : float
+        Largest value of the loss term (sum of the costs); relative gaps have their floor at 1e-13 of it.
+    """
+
+    n_samples: int
+    scale: float
+
+    @abstractmethod
+    def start(self) -> np.ndarray:
+        """Return a feasible a to begin with."""
+
+    @abstractmethod
+    def dual(self, a: np.ndarray) -> float:
+        """Return g(a)."""
+
+    @abstractmethod
+    def repair(self, a: np.ndarray) -> np.ndarray:
+        """Return the nearest convenient point that satisfies every constraint of A."""
+
+    @abstractmethod
+    def solve(
+        self, combined: Combined, a: np.ndarray, f: np.ndarray, accuracy: float, max_steps: int | None = None
+    ) -> np.ndarray:
+        """Maximise g(a) - 1/2 a' K_beta a from ``a`` with outputs f = K_beta a, to ``accuracy`` in the objective."""
+
+    @abstractmethod
+    def primal(self, f: np.ndarray, quad: float) -> tuple[float, float]:
+        """Return 1/2 quad + loss(f + b), minimised over the intercept b, and b."""

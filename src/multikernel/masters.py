@@ -1,0 +1,99 @@
+"""The cut model: a lower bound on J built from the coefficients met so far.
+
+Each feasible a_t gives a cut  J(beta) >= g_t - 1/2 beta'q_t  with g_t = g(a_t), q_t = q(a_t). The minimum of the
+largest cut over B is, by duality, the maximum over multipliers lambda on the simplex of
+
+    sum_t lambda_t g_t - 1/2 sigma_B(sum_t lambda_t q_t),
+
+which bounds the optimum from below for every lambda, so that the bound is rigorous however exactly the master
+was solved. It also bounds lower(sum_t lambda_t a_t) from below, q being convex.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from multikernel.mixing import Mixing
+
+
+class CutModel:
+    """Cuts over a set of weights.
+
+    Parameters
+    ----------
+    mixing : Mixing
+        The set B.
+    p : int
+        Number of kernels.
+    limit : int, optional
+        Number of cuts kept; beyond it the cut leaves that has gone longest without a multiplier.
+    """
+
+    def __init__(self, mixing: Mixing, p: int, limit: int | None = None) -> None:
+        self.mixing = mixing
+        self.p = p
+        self.limit = limit
+        self.g: list[float] = []
+        self.q: list[np.ndarray] = []
+        # when each cut was added or last had a multiplier
+        self._needed: list[int] = []
+        self._clock = 0
+
+    def add(self, g: float, q: np.ndarray) -> None:
+        """Add the cut of one feasible a."""
+        if self.limit is not None and len(self.g) >= self.limit:
+            oldest = int(np.argmin(self._needed))
+            for column in (self.g, self.q, self._needed):
+                del column[oldest]
+        self._clock += 1
+        self.g.append(g)
+        self.q.append(q.copy())
+        self._needed.append(self._clock)
+
+    def bound(self, multipliers: np.ndarray) -> float:
+        """Return the rigorous lower bound of multipliers (made feasible first)."""
+        lam = np.maximum(multipliers, 0.0)
+        if not 0 < lam.sum() < np.inf:
+            return -np.inf
+        lam = lam / lam.sum()
+        self._clock += 1
+        for t in np.flatnonzero(lam > 1e-9):
+            self._needed[t] = self._clock
+        return float(lam @ np.array(self.g) - 0.5 * self.mixing.support(lam @ np.array(self.q))[0])
+
+    def minimise(self) -> tuple[np.ndarray, float]:
+        """Return the weights that minimise the model, and the rigorous bound of their multipliers."""
+        if hasattr(self.mixing, "linear_rows"):
+            beta, lam = minimise_linear(np.array(self.g), np.array(self.q), *self.mixing.linear_rows(self.p))
+        else:
+            from multikernel.cones import minimise_conic
+
+            beta, lam = minimise_conic(np.array(self.g), np.array(self.q), self.mixing)
+        return self.mixing.saturate(self.mixing.project(beta)), self.bound(lam)
+
+
+def minimise_linear(g, Q, A, lower, upper) -> tuple[np.ndarray, np.ndarray]:
+    """Minimise theta over theta >= g_t - 1/2 beta'q_t, lower <= A beta <= upper, beta >= 0.
+
+    Returns weights and multipliers.
+    """
+    from scipy.optimize import linprog
+
+    p = Q.shape[1]
+    cost = np.eye(1, p + 1, p)[0]
+    tail = np.zeros((len(A), 1))
+    options = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+    # theta is measured in units of its own size, which is known when the programme was solved once
+    unit = max(np.abs(Q).max(), np.abs(g).max(), 1e-300)
+    for _ in range(3):
+        rows = np.vstack(
+            [np.hstack([-0.5 * Q / unit, -np.ones((len(g), 1))]), np.hstack([A, tail]), np.hstack([-A, tail])]
+        )
+        rhs = np.concatenate([-g / unit, upper, -lower])
+        bounds = [(0, None)] * p + [(None, None)]
+        result = linprog(cost, rows, rhs, bounds=bounds, options=options)
+        size = abs(float(np.max(g - 0.5 * Q @ result.x[:p])))
+        if not 0 < size < 0.1 * unit:
+            break
+        unit = size
+    return result.x[:p], -result.ineqlin.marginals[: len(g)]

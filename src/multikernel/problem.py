@@ -1,0 +1,83 @@
+"""One problem: a Gram, a Machine and a Mixing.
+
+    min_{beta in B}  max_{a in A}  g(a) - 1/2 sum_k beta_k a' K_k a
+
+``Problem`` is what every solver gets, ``Point`` the pair (beta, a) that a solver moves.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from multikernel.gram.base import Gram
+from multikernel.gram.combined import Combined
+from multikernel.machines.base import Machine
+from multikernel.mixing import Mixing
+
+
+@dataclass(frozen=True)
+class Problem:
+    """The three nouns; nothing else makes a problem."""
+
+    gram: Gram
+    machine: Machine
+    mixing: Mixing
+
+
+class Point:
+    """Weights beta and coefficients a, with the outputs F_k = K_k a of every kernel in float64.
+
+    F is updated for changed coefficients only, and q_k = a'F_k, f = sum_k beta_k F_k follow from it, so that what is
+    reported of a point never depends on the precision of the combined matrix.
+
+    Parameters
+    ----------
+    problem : Problem
+        The problem.
+    beta, a : ndarray, optional
+        Start; by default the uniform weights and the machine's own start.
+    """
+
+    def __init__(self, problem: Problem, beta: np.ndarray | None = None, a: np.ndarray | None = None) -> None:
+        self.problem = problem
+        self.beta = problem.mixing.start(problem.gram.n_kernels) if beta is None else beta
+        self.a = np.zeros_like(problem.machine.start())
+        self.F = np.zeros((problem.gram.n_kernels, *self.a.shape))
+        self.combined = Combined(problem.gram, self.beta)
+        self.set_dual(problem.machine.start() if a is None else a)
+
+    @property
+    def q(self) -> np.ndarray:
+        """Quadratic forms a' K_k a, shape (p,)."""
+        return np.maximum(np.tensordot(self.F, self.a, self.a.ndim), 0.0)
+
+    @property
+    def f(self) -> np.ndarray:
+        """Outputs of the combined kernel, without intercept."""
+        return np.tensordot(self.beta, self.F, 1)
+
+    def set_weights(self, beta: np.ndarray) -> None:
+        """Move to new weights."""
+        if not np.array_equal(beta, self.beta):
+            self.beta = beta
+            self.combined.set_weights(beta)
+
+    def set_dual(self, a: np.ndarray) -> None:
+        """Move to new coefficients, updating F for those that changed."""
+        changed = np.flatnonzero(a != self.a)
+        self.problem.gram.add_outputs(self.F, changed, a[changed] - self.a[changed])
+        self.a = a
+
+    def solve(self, accuracy: float, max_steps: int | None = None, start: np.ndarray | None = None) -> None:
+        """Let the machine improve a at the current weights, to ``accuracy`` in units of the objective.
+
+        It begins at ``start`` (feasible; the current a by default), whose outputs are the current ones plus what the
+        combined rows of the changed coefficients add: F is updated once, at the end.
+        """
+        a, f = self.a, self.f
+        if start is not None:
+            f = f + self.combined.apply_change(start - a)
+            a = start
+        self.set_dual(self.problem.machine.solve(self.combined, a, f, accuracy, max_steps))

@@ -1,0 +1,57 @@
+"""What every solver returns, whatever its options."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from multikernel.certificate import relative_gap
+
+CONVERGED, MAX_ITER, STALLED, INTERRUPTED = "converged", "max_iter", "stalled", "interrupted"
+
+
+@dataclass(frozen=True)
+class Solution:
+    """The best certified model found.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (p,)
+        Kernel weights beta.
+    dual_coef : ndarray
+        Signed coefficients a of the training samples.
+    intercept : float
+        Intercept of the decision function.
+    upper, lower : float
+        Primal value of this model, and the best lower bound on the optimum.
+    floor : float
+        Smallest denominator of the relative gap.
+    outputs : ndarray of shape (p, n)
+        K_k a for every kernel.
+    n_iter : int
+        Outer iterations.
+    status : str
+        "converged", "max_iter", "stalled" (no further progress in float64) or "interrupted".
+    solver : str
+        Name of the solver that ran.
+    history : dict of lists
+        One entry per outer iteration: time, upper, lower, gap, active, and what the solver adds.
+    """
+
+    weights: np.ndarray
+    dual_coef: np.ndarray
+    intercept: float
+    upper: float
+    lower: float
+    floor: float
+    outputs: np.ndarray
+    n_iter: int
+    status: str
+    solver: str
+    history: dict[str, list] = field(default_factory=dict)
+
+    @property
+    def gap(self) -> float:
+        """Relative duality gap."""
+        return relative_gap(self.upper, self.lower, self.floor)

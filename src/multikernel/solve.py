@@ -1,0 +1,142 @@
+"""The one outer loop: step, certify, record, stop."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from multikernel.certificate import Certificate, certify
+from multikernel.problem import Point, Problem
+from multikernel.solution import CONVERGED, INTERRUPTED, MAX_ITER, STALLED, Solution
+from multikernel.solvers import Solver, get_solver, missing_needs
+
+# outer steps in a row that improve neither bound before a run counts as stalled
+_STALL = 40
+
+
+def choose_solver(problem: Problem) -> str:
+    """Return the solver that ``auto`` stands for: the fastest measured one that applies (benchmarks/solvers.py)."""
+    return "newton"
+
+
+def solve(
+    problem: Problem,
+    solver: str | Solver = "auto",
+    *,
+    tol: float = 1e-3,
+    max_iter: int = 500,
+    start: tuple[np.ndarray, np.ndarray] | None = None,
+    callback: Callable[[dict], None] | None = None,
+) -> Solution:
+    """Solve a problem to a relative duality gap.
+
+    Parameters
+    ----------
+    problem : Problem
+        Gram, machine and mixing.
+    solver : str or Solver
+        A name of the registry, "auto", or a solver with its own settings.
+    tol : float
+        Relative duality gap to reach.
+    max_iter : int
+        Largest number of outer iterations.
+    start : (beta, a), optional
+        Warm start: feasible weights and coefficients.
+    callback : callable, optional
+        Called after each iteration with its row of the history.
+
+    Returns
+    -------
+    Solution
+        The best certified model; also after Ctrl-C, with ``status="interrupted"``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from multikernel.gram.dense import DenseGram
+    >>> from multikernel.machines.svc import SVC
+    >>> from multikernel.mixing import Simplex
+    >>> x = np.array([-2.0, -1.0, 1.0, 2.0])
+    >>> K = np.stack([np.outer(x, x), np.eye(4)])
+    >>> solution = solve(Problem(DenseGram(K), SVC(np.sign(x)), Simplex()), tol=1e-6)
+    >>> solution.weights.round(3), round(solution.upper, 3)
+    (array([1., 0.]), 0.5)
+    """
+    name = solver if isinstance(solver, str) else type(solver).__name__.lower()
+    if name == "auto":
+        name = choose_solver(problem)
+    algorithm = get_solver(name) if isinstance(solver, str) else solver
+    if lacking := missing_needs(algorithm, problem):
+        parts = ", ".join(
+            f"{need} (not offered by {type(getattr(problem, need.split('.')[0])).__name__})" for need in lacking
+        )
+        raise ValueError(f"The solver {name!r} does not apply to this problem: it needs {parts}.")
+    run = _Run(problem, tol, callback, *(start or (None, None)))
+    status = MAX_ITER
+    try:
+        state = algorithm.start(run.point, tol)
+        for _ in range(max_iter):
+            if run.converged:
+                break
+            step = algorithm.step(run.point, state, run.best)
+            run.record(step)
+            if run.idle >= _STALL or (step.done and not run.converged):
+                status = STALLED
+                break
+    except KeyboardInterrupt:
+        status = INTERRUPTED
+    return run.solution(CONVERGED if run.converged else status, name)
+
+
+class _Run:
+    """The best bounds and model of a run, and its history."""
+
+    def __init__(self, problem, tol, callback, beta, a) -> None:
+        self.began = time.perf_counter()
+        self.tol, self.callback = tol, callback
+        self.point = Point(problem, beta, a)
+        self.best = certify(self.point)
+        self.history: dict[str, list] = {"time": [], "upper": [], "lower": [], "gap": [], "active": []}
+        self.idle = 0
+        self._keep()
+
+    def _keep(self) -> None:
+        self.model = (self.point.beta, self.point.a, self.point.F.copy())
+
+    @property
+    def converged(self) -> bool:
+        return self.best.relative <= self.tol
+
+    def record(self, step) -> None:
+        now: Certificate = certify(self.point)
+        lower = max(self.best.lower, now.lower, step.lower)
+        better = now.upper < self.best.upper
+        eps = 1e-12 * abs(self.best.upper)
+        progress = now.upper < self.best.upper - eps or lower > self.best.lower + eps
+        self.idle = 0 if progress else self.idle + 1
+        if better:
+            self._keep()
+        self.best = replace(now if better else self.best, lower=lower)
+        row = {
+            "time": time.perf_counter() - self.began,
+            "upper": self.best.upper,
+            "lower": self.best.lower,
+            "gap": self.best.relative,
+            "active": int(np.count_nonzero(self.point.beta)),
+            **step.extra,
+        }
+        for key, value in row.items():
+            self.history.setdefault(key, []).append(value)
+        if self.callback:
+            self.callback(row)
+
+    def solution(self, status: str, name: str) -> Solution:
+        beta, a, F = self.model
+        best = self.best
+        return Solution(
+            beta, a, best.intercept, best.upper, min(best.lower, best.upper), best.floor, F,
+            len(self.history["gap"]), status, name, self.history,
+        )  # fmt: skip

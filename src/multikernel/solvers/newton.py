@@ -1,0 +1,137 @@
+"""Second-order steps on the weights, after Chapelle & Rakotomamonjy 2008.
+
+Problem: min over B of J(beta) = max_{a in A} g(a) - 1/2 beta'q(a), convex, with gradient -q/2 and, where the set of
+free coefficients does not change, the Hessian H that the machine reports.
+Returned: the point at the best weights found; bounds by the driver.
+
+Three phases, chosen by the gap alone:
+1. interleaved: short bursts of the inner solver, each followed by an over-relaxed closed-form step on the weights
+   (Sonnenburg et al. 2006, Kloft et al. 2011), until the free set means something;
+2. Newton: the second-order step, the coefficients moved along with it to first order, the inner solver to clean up;
+3. cuts: where kernels are rank-deficient one a need not certify the optimum; after a few steps without progress the
+   weights are placed between the best ones and the minimiser of the cuts collected so far (in-out separation), and
+   the multipliers of the cuts give the lower bound.
+
+We differ from the paper in phases 1 and 3 and in moving the coefficients with the weights.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+
+from multikernel.certificate import Certificate
+from multikernel.masters import CutModel
+from multikernel.problem import Point
+from multikernel.solvers.base import Solver, Step
+
+
+@dataclass
+class _State:
+    tol: float
+    cuts: CutModel
+    best: tuple[np.ndarray, np.ndarray]
+    upper: float = np.inf
+    gap: float = np.inf
+    epochs: int = 0
+    waited: int = 0
+    damping: float = 1.0
+    interleaving: bool = True
+
+
+@dataclass(frozen=True)
+class Newton(Solver):
+    """Newton's method on the weights.
+
+    Parameters
+    ----------
+    inner : float
+        Accuracy of the inner solver as a fraction of the current gap.
+    epochs, burst : int
+        Largest number of interleaved epochs, and size of the working set of each per 2000 samples.
+    handover : float
+        Relative gap at which interleaving ends.
+    patience : int
+        Steps without progress before a cut step.
+    """
+
+    requires: ClassVar[tuple[str, ...]] = ("machine.curvature", "mixing.newton_step")
+
+    inner: float = 0.3
+    epochs: int = 4
+    burst: int = 600
+    handover: float = 0.25
+    patience: int = 3
+
+    def start(self, point: Point, tol: float) -> _State:
+        cuts = CutModel(point.problem.mixing, point.problem.gram.n_kernels)
+        return _State(tol, cuts, (point.beta, point.a), interleaving=not point.problem.mixing.fixed(len(point.beta)))
+
+    def step(self, point: Point, state: _State, certificate: Certificate) -> Step:
+        gap = certificate.relative
+        accuracy = self.inner * max(certificate.gap, 0.3 * state.tol * abs(certificate.upper))
+        lower = -np.inf
+        if state.interleaving and state.epochs < self.epochs and gap > self.handover:
+            self._interleave(point, state, accuracy)
+        elif state.waited < self.patience:
+            state.interleaving = False
+            self._newton(point, state, gap, accuracy)
+        else:
+            lower = self._cut(point, state, accuracy)
+        self._judge(point, state, max(certificate.lower, lower))
+        return Step(lower)
+
+    def _interleave(self, point: Point, state: _State, accuracy: float) -> None:
+        mixing, n = point.problem.mixing, point.problem.gram.n_samples
+        if state.epochs:
+            point.set_weights(mixing.closed_form(point.beta, point.q, relax=1.6))
+        point.solve(accuracy, max_steps=max(20, self.burst * n // 2000))
+        state.epochs += 1
+
+    def _newton(self, point: Point, state: _State, gap: float, accuracy: float) -> None:
+        machine, mixing = point.problem.machine, point.problem.mixing
+        if mixing.fixed(len(point.beta)):
+            point.solve(0.1 * accuracy)
+            return
+        c = machine.curvature(point.combined, point.a, point.f, point.F)
+        move = mixing.newton_step(point.beta, point.q, c.H, keep=0.1 if gap > 3e-2 else 0.0) - point.beta
+        move *= state.damping
+        a = point.a.copy()
+        a[c.free] -= c.response @ move
+        if gap < 1e-2:
+            a[c.free] += c.correction
+        point.set_weights(mixing.saturate(point.beta + move))
+        point.solve(accuracy, start=machine.repair(a))
+
+    def _cut(self, point: Point, state: _State, accuracy: float) -> float:
+        target, lower = state.cuts.minimise()
+        point.set_weights(point.problem.mixing.saturate(0.5 * (state.best[0] + target)))
+        point.solve(0.1 * accuracy)
+        return lower
+
+    def _judge(self, point: Point, state: _State, lower: float) -> None:
+        """Keep the better of this point and the best one; count the steps that bring neither bound closer."""
+        machine, q = point.problem.machine, point.q
+        g = machine.dual(point.a)
+        state.cuts.add(g, q)
+        upper = machine.primal(point.f, float(point.beta @ q))[0]
+        lower = max(lower, g - 0.5 * point.problem.mixing.support(q)[0])
+        if state.interleaving:
+            state.best, state.upper, state.gap = (point.beta, point.a), upper, upper - lower
+            return
+        worse = upper > state.upper + 1e-3 * state.gap
+        if upper < state.upper:
+            state.best, state.upper = (point.beta, point.a), upper
+        gap = state.upper - lower
+        progress = gap < 0.7 * state.gap
+        state.gap = min(gap, state.gap)
+        if worse:
+            # J grew: the quadratic model reached too far, begin again from the best point with a shorter step
+            state.damping = max(0.3 * state.damping, 1e-3)
+            point.set_weights(state.best[0])
+            point.set_dual(state.best[1])
+        else:
+            state.damping = min(1.0, 3.0 * state.damping)
+        state.waited = 0 if progress else state.waited + 1

@@ -1,0 +1,65 @@
+"""A team of plain threads for compiled loops that release the interpreter lock.
+
+Work is split by the caller into independent calls; nothing spins while it waits, so the team can be mixed freely
+with BLAS threads and with processes started by joblib.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+
+
+def available_threads() -> int:
+    """Number of threads this process may use: its CPU affinity, or less where ``OMP_NUM_THREADS`` says so.
+
+    joblib sets that variable in its workers, so nested parallel work does not oversubscribe the machine.
+    """
+    affinity = getattr(os, "sched_getaffinity", None)
+    cpus = len(affinity(0)) if affinity else os.cpu_count() or 1
+    limit = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
+    return max(1, min(cpus, int(limit))) if limit.isdigit() and int(limit) > 0 else cpus
+
+
+def resolve_threads(n_jobs: int | None) -> int:
+    """Threads for ``n_jobs``: None means all that are available, -1 all, -2 all but one, and so on."""
+    if n_jobs is None:
+        return available_threads()
+    if n_jobs < 0:
+        return max(1, available_threads() + 1 + n_jobs)
+    return n_jobs
+
+
+class Team:
+    """``n_threads`` workers, started on first use.
+
+    Parameters
+    ----------
+    n_threads : int
+        Number of workers; 1 runs everything in the calling thread.
+    """
+
+    def __init__(self, n_threads: int = 1) -> None:
+        self.n_threads = n_threads
+        self._pool: ThreadPoolExecutor | None = None
+
+    def __getstate__(self) -> dict:
+        return {"n_threads": self.n_threads, "_pool": None}
+
+    def run(self, calls: Iterable[Callable[[], object]]) -> list:
+        """Run the calls, the first of them in this thread, and return their results in order."""
+        calls = list(calls)
+        if self.n_threads == 1 or len(calls) < 2:
+            return [call() for call in calls]
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(self.n_threads - 1, thread_name_prefix="multikernel")
+        futures = [self._pool.submit(call) for call in calls[1:]]
+        first = calls[0]()
+        return [first, *(future.result() for future in futures)]
+
+    def split(self, n: int, grain: int = 1) -> list[tuple[int, int]]:
+        """Cut ``range(n)`` into at most ``n_threads`` runs of at least ``grain`` items."""
+        parts = max(1, min(self.n_threads, n // max(1, grain)))
+        edges = [n * i // parts for i in range(parts + 1)]
+        return [(lo, hi) for lo, hi in zip(edges, edges[1:], strict=False) if hi > lo]

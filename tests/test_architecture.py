@@ -1,0 +1,160 @@
+"""The map of the house: which room may import which, and what `import multikernel` may cost.
+
+Data flow one way, estimators -> kernels -> gram -> problem -> solve -> solution. A room has a level; a module
+imports rooms of its own level or below. Imports inside functions count as well.
+"""
+
+import ast
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import multikernel
+
+PACKAGE = Path(multikernel.__file__).parent
+
+# a new room takes its place here
+LEVELS = (
+    ("simplexqp", "threads"),
+    ("gram", "losses"),
+    ("certificate", "cones", "machines", "masters", "mixing", "problem", "solution"),
+    ("solvers",),
+    ("solve",),
+    ("datasets", "kernels"),
+    ("estimators",),
+    ("cli",),
+)
+LEVEL = {room: level for level, rooms in enumerate(LEVELS) for room in rooms}
+
+LEAN = {"numba", "numpy", "scipy", "sklearn"}
+HEAVY = LEAN | {"clarabel", "highspy", "matplotlib", "pandas", "plotly", "rich", "typer"}
+
+
+def modules() -> list[Path]:
+    return sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")
+
+
+def module_name(path: Path) -> str:
+    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def room(name: str) -> str | None:
+    """Return the first part below the package, None for the package itself and for what is not ours."""
+    parts = name.split(".")
+    return parts[1] if parts[0] == "multikernel" and len(parts) > 1 else None
+
+
+def imported(source: str) -> set[str]:
+    """Return the dotted names that a source imports, at any depth; relative imports come back as '.'."""
+    names = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            names.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            if node.level:
+                names.add(".")
+            elif node.module == "multikernel":
+                names.update(f"multikernel.{alias.name}" for alias in node.names)
+            else:
+                names.add(node.module)
+    return names
+
+
+def offences(name: str, source: str) -> list[str]:
+    """Return one sentence for every import of `name` that climbs."""
+    own = room(name)
+    found = []
+    for target in sorted(imported(source)):
+        other = room(target)
+        if target == ".":
+            found.append(f"{name} imports relatively")
+        elif other in LEVEL and LEVEL[other] > LEVEL[own]:
+            found.append(f"{name} ({own}) imports {target}, which lies above it")
+        elif other is not None and other not in LEVEL and not other.startswith("__"):
+            found.append(f"{name} imports {target}, which is in no room")
+    return found
+
+
+@pytest.mark.parametrize("path", modules(), ids=module_name)
+def test_a_room_imports_its_own_level_or_below(path):
+    name = module_name(path)
+    assert room(name) in LEVEL, f"{name} has no place in LEVELS"
+    assert offences(name, path.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "source"),
+    [
+        ("multikernel.gram.dense", "from multikernel.kernels.base import Kernel"),
+        ("multikernel.machines.svc", "import multikernel.estimators"),
+        ("multikernel.mixing", "def f():\n    from multikernel import kernels"),
+        ("multikernel.solvers.silp", "from multikernel.solve import solve"),
+        ("multikernel.problem", "from multikernel import MKLClassifier"),
+        ("multikernel.kernels.bank", "from multikernel.estimators import MKLClassifier"),
+        ("multikernel.estimators.classifier", "from multikernel.cli import main"),
+        ("multikernel.gram.dense", "from . import base"),
+    ],
+)
+def test_the_check_sees_an_import_that_climbs(name, source):
+    assert len(offences(name, source)) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "source"),
+    [
+        ("multikernel.gram.dense", "import numpy as np\nfrom multikernel.gram.base import Gram"),
+        ("multikernel.kernels.bank", "from multikernel.gram.lazy import LazyGram"),
+        ("multikernel.estimators.classifier", "from multikernel.kernels.bank import KernelBank"),
+        ("multikernel.cli", "from multikernel import __version__"),
+    ],
+)
+def test_the_check_lets_an_import_that_descends_pass(name, source):
+    assert offences(name, source) == []
+
+
+def loaded_by(statement: str) -> tuple[set[str], float]:
+    """Run one import in a fresh process; return the heavy packages it loaded and its seconds."""
+    program = (
+        "import json, sys, time\n"
+        "start = time.perf_counter()\n"
+        f"{statement}\n"
+        "seconds = time.perf_counter() - start\n"
+        f"print(json.dumps([[name for name in {sorted(HEAVY)} if name in sys.modules], seconds]))\n"
+    )
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("COV")}
+    environment["PYTHONPATH"] = str(PACKAGE.parent)
+    command = [sys.executable, "-c", program]
+    run = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    names, seconds = json.loads(run.stdout)
+    return set(names), seconds
+
+
+def test_import_multikernel_is_light():
+    names, seconds = loaded_by("import multikernel; multikernel.__version__, dir(multikernel)")
+    assert names == set()
+    assert seconds < 1.0
+
+
+def test_the_classifier_needs_neither_the_conic_solvers_nor_the_reports():
+    # `auto` runs wherever NumPy, SciPy, scikit-learn and Numba do
+    names, _ = loaded_by("from multikernel import MKLClassifier")
+    assert names <= LEAN
+
+
+def test_every_public_name_resolves():
+    for name in multikernel.__all__:
+        assert getattr(multikernel, name) is not None
+        assert name in dir(multikernel)
+    for name in ("datasets", "gram", "kernels", "losses", "machines", "mixing", "solvers"):
+        assert getattr(multikernel, name).__name__ == f"multikernel.{name}"
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="has no attribute 'Multikernel'"):
+        _ = multikernel.Multikernel
