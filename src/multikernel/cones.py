@@ -2,9 +2,9 @@
 
     min  1/2 x'Px + c'x     over  b - A x in a product of cones
 
-The set B of weights enters as the rows that its mixing describes (``cone_rows``), so that nothing here knows
-which norm it is. Clarabel is imported when a programme is solved. Its answers are never trusted: weights are put
-back into B, and multipliers give bounds that hold however exactly the programme was solved.
+The set B of weights enters as the rows that its mixing describes (``cone_rows``), so that nothing here
+knows which norm it is. Clarabel is imported when a programme is solved. Its answers are never trusted:
+weights are put back into B, and multipliers give bounds that hold however exactly the programme was solved.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def _size(g: np.ndarray, Q: np.ndarray, beta: np.ndarray) -> float:
 
 
 def boundary_point(beta: np.ndarray, mixing: Mixing) -> np.ndarray:
-    """Return the point of the boundary of B that an inexact beta stands for, without its negligible weights."""
+    """Return the point on the boundary of B that an inexact beta stands for, negligible weights left out."""
     return mixing.saturate(mixing.project(np.where(beta > _NEGLIGIBLE * beta.max(), beta, 0.0)))
 
 

@@ -4,9 +4,9 @@
     norm r > 1     the ball     {beta >= 0, ||beta||_r <= 1}
     norm inf       the plain sum: beta = 1
 
-Each set owns its support function sigma(q) = max_{beta in B} beta'q, the projection, the closed-form step of
-the alternating method (Kloft et al. 2008; for norm 1 the update of Ying et al. 2009), the second-order step on J,
-and its own description as linear rows or as cones, from which masters over cuts are built.
+Each set owns its support function sigma(q) = max_{beta in B} beta'q, the projection, the closed-form step
+of the alternating method (Kloft et al. 2008; for norm 1 the update of Ying et al. 2009), the second-order
+step on J, and its own description as linear rows or as cones, from which masters over cuts are built.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class ConeRows:
     b : ndarray of shape (m,)
         Constants.
     cones : tuple of (name, size)
-        In the order of the rows: ("zero", m), ("nonnegative", m), ("second_order", m), or ("power", alpha) for the
-        three rows of {(x, y, z): x^alpha y^(1 - alpha) >= |z|}.
+        In the order of the rows: ("zero", m), ("nonnegative", m), ("second_order", m), or ("power", alpha)
+        for the three rows of {(x, y, z): x^alpha y^(1 - alpha) >= |z|}.
     """
 
     A: np.ndarray
@@ -65,15 +65,18 @@ class Mixing(ABC):
 
     @abstractmethod
     def saturate(self, beta: np.ndarray) -> np.ndarray:
-        """Return the multiple of beta on the boundary of B; J, decreasing in every weight, is no larger there."""
+        """Return the multiple of beta on the boundary of B; J, falling in every weight, is least there."""
 
     @abstractmethod
     def closed_form(self, beta: np.ndarray, q: np.ndarray, relax: float = 1.0) -> np.ndarray:
-        """Minimise 1/2 sum_k s_k^2 / beta_k over B, s_k = beta_k sqrt(q_k); ``relax`` > 1 extrapolates in log beta."""
+        """Minimise 1/2 sum_k s_k^2 / beta_k over B, s_k = beta_k sqrt(q_k).
+
+        ``relax`` > 1 extrapolates in log beta.
+        """
 
     @abstractmethod
     def newton_step(self, beta: np.ndarray, q: np.ndarray, H: np.ndarray, keep: float = 0.0) -> np.ndarray:
-        """Second-order step on J from gradient -q/2 and Hessian H, keeping beta >= ``keep`` times the old one."""
+        """Second-order step on J, gradient -q/2 and Hessian H, with beta >= ``keep`` times the old one."""
 
 
 @dataclass(frozen=True)
@@ -155,8 +158,18 @@ class Ball(Mixing):
         beta = self._normalised((q / top) ** (1.0 / (self.norm - 1.0)))
         return float(beta @ q), beta
 
+    def support_curvature(self, q: np.ndarray) -> np.ndarray:
+        """Return the Hessian of the support function ||q||_{r*}, zero at q = 0."""
+        sigma, beta = self.support(q)
+        if sigma == 0:
+            return np.zeros((len(q), len(q)))
+        power = 1.0 / (self.norm - 1.0)
+        # (r* - 1) / sigma (diag((q / sigma)^(r* - 2)) - beta beta'), r* - 1 = 1 / (r - 1)
+        inner = np.diag(np.maximum(q / sigma, 1e-30) ** (power - 1.0))
+        return power / sigma * (inner - np.outer(beta, beta))
+
     def project(self, x):
-        # beta_k + nu r beta_k^(r-1) = x_k, with nu >= 0 the multiplier of the norm: both monotone, both bisected
+        # beta_k + nu r beta_k^(r-1) = x_k, nu >= 0 the multiplier of the norm: both monotone, both bisected
         x = np.maximum(x, 0.0)
         r = self.norm
         if np.sum(x**r) <= 1.0:
@@ -196,8 +209,8 @@ class Ball(Mixing):
     def newton_step(self, beta, q, H, keep=0.0):
         """Newton on log q_k - (r - 1) log beta_k = const, in u = log beta.
 
-        The linear system is ((r - 1) I + 2 diag(1/q) H diag(beta)) du = log q - (r - 1) u - c, with c found by
-        bisection so that the norm stays one; steps are clipped to a factor of ten.
+        The linear system is ((r - 1) I + 2 diag(1/q) H diag(beta)) du = log q - (r - 1) u - c, with c found
+        by bisection so that the norm stays one; steps are clipped to a factor of ten.
         """
         r = self.norm
         top = q.max()

@@ -12,6 +12,7 @@ from multikernel.certificate import Certificate, certify
 from multikernel.problem import Point, Problem
 from multikernel.solution import CONVERGED, INTERRUPTED, MAX_ITER, STALLED, Solution
 from multikernel.solvers import Solver, get_solver, missing_needs
+from multikernel.threads import single_threaded_blas
 
 # outer steps in a row that improve neither bound before a run counts as stalled
 _STALL = 40
@@ -77,15 +78,16 @@ def solve(
     run = _Run(problem, tol, callback, *(start or (None, None)))
     status = MAX_ITER
     try:
-        state = algorithm.start(run.point, tol)
-        for _ in range(max_iter):
-            if run.converged:
-                break
-            step = algorithm.step(run.point, state, run.best)
-            run.record(step)
-            if run.idle >= _STALL or (step.done and not run.converged):
-                status = STALLED
-                break
+        with single_threaded_blas():
+            state = algorithm.start(run.point, tol)
+            for _ in range(max_iter):
+                if run.converged:
+                    break
+                step = algorithm.step(run.point, state, run.best)
+                run.record(step)
+                if run.idle >= _STALL or (step.done and not run.converged):
+                    status = STALLED
+                    break
     except KeyboardInterrupt:
         status = INTERRUPTED
     return run.solution(CONVERGED if run.converged else status, name)

@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from functools import cache
 
 
 def available_threads() -> int:
@@ -29,6 +31,18 @@ def resolve_threads(n_jobs: int | None) -> int:
     if n_jobs < 0:
         return max(1, available_threads() + 1 + n_jobs)
     return n_jobs
+
+
+@cache
+def _controller():
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
+
+
+def single_threaded_blas() -> AbstractContextManager:
+    """Keep BLAS to one thread per call for a while: the team splits the work instead, and its threads never spin."""
+    return _controller().limit(limits=1, user_api="blas")
 
 
 class Team:

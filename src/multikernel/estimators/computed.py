@@ -13,7 +13,7 @@ import numpy as np
 from multikernel.estimators.checks import examine, indefinite_error
 from multikernel.estimators.expansion import ComputedExpansion
 from multikernel.estimators.tiles import compute_tiles
-from multikernel.estimators.training import TrainingKernels, affine_form, no_variance, refuse_repair
+from multikernel.estimators.training import TrainingKernels, no_variance, refuse_repair
 from multikernel.gram.choose import choose_storage, row_budget, storage_dtype
 from multikernel.gram.definite import probe_definiteness
 from multikernel.gram.dense import AffineForm, DenseGram
@@ -85,12 +85,11 @@ class ComputedKernels(TrainingKernels):
         """Fill the stack and make it a Gram."""
         self._stack, self._scale = stack, np.ones(len(stack))
         divided = np.flatnonzero(self._divided())
-        whole = len(divided) == len(stack)
-        for group in [divided] if whole else divided[:, None]:
-            products = compute_tiles(self.bank, self.X, group, self._p, self._team, stack[group[0] : group[-1] + 1])
-            for k, product in zip(group, products, strict=True):
-                self._learn(k, lambda v, product=product: product, product)
-                self._scale[k] = self.normalizers[k].scale
+        targets = [stack[k] for k in divided]
+        products = compute_tiles(self.bank, self.X, divided, self._p, self._team, targets)
+        for k, product in zip(divided, products, strict=True):
+            self._learn(k, lambda v, product=product: product, product)
+            self._scale[k] = self.normalizers[k].scale
         indefinite = [k for k in range(len(stack)) if k not in divided and not self._store(k)]
         kind = MappedGram if isinstance(stack, np.memmap) else DenseGram
         owned = {} if kind is MappedGram else {"owned": True}
@@ -101,9 +100,8 @@ class ComputedKernels(TrainingKernels):
         """Compute, check, normalise and store one kernel; return whether it is free of negative eigenvalues."""
         n, definite = self._stack.shape[1], True
         if self.vouched[k]:
-            K = np.empty((1, n, n))
-            product = compute_tiles(self.bank, self.X, [k], self._p, self._team, K)[0]
-            K = K[0]
+            K = np.empty((n, n))
+            product = compute_tiles(self.bank, self.X, [k], self._p, self._team, [K])[0]
         else:
             K = self.bank.raw(k, self.X)
             definite = not examine([K], [self.names[k]], self.psd, self._team.n_threads)[1][0]
@@ -122,10 +120,9 @@ class ComputedKernels(TrainingKernels):
     def _keep_nothing(self, dtype: np.dtype, budget: float) -> None:
         """Make a Gram that computes rows when they are asked for."""
         divided = np.flatnonzero(self._divided())
-        if len(divided):
-            products = compute_tiles(self.bank, self.X, divided, self._p, self._team)
-            for k, product in zip(divided, products, strict=True):
-                self._learn(k, lambda v, product=product: product, product)
+        products = compute_tiles(self.bank, self.X, divided, self._p, self._team)
+        for k, product in zip(divided, products, strict=True):
+            self._learn(k, lambda v, product=product: product, product)
         for k in np.setdiff1d(np.arange(len(self.names)), divided):
             if not self.vouched[k]:
                 self.bank.raw(k, take_rows(self.X, slice(0, _SAMPLE)))
@@ -171,5 +168,3 @@ class ComputedKernels(TrainingKernels):
     def _expansion(self, terms, offset, active, kept):
         return ComputedExpansion(terms, offset, self.bank.take(active), take_rows(self.X, kept))
 
-
-__all__ = ["ComputedKernels", "affine_form"]

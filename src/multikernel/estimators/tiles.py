@@ -21,7 +21,7 @@ def compute_tiles(
     kernels: Sequence[int],
     weight: np.ndarray,
     team: Team,
-    out: np.ndarray | None = None,
+    out: Sequence[np.ndarray] | None = None,
 ) -> np.ndarray:
     """Compute kernels on the training samples.
 
@@ -37,8 +37,8 @@ def compute_tiles(
         A vector w.
     team : Team
         Threads.
-    out : ndarray of shape (len(kernels), n, n), optional
-        Where the kernels go, in its precision; without it they are not kept.
+    out : sequence of ndarrays of shape (n, n), optional
+        Where each kernel goes, in its precision; without it they are not kept.
 
     Returns
     -------
@@ -46,12 +46,14 @@ def compute_tiles(
         The products K_k w, accumulated in float64.
     """
     n = len(weight)
+    if not len(kernels):
+        return np.zeros((0, n))
     size = 256 if n <= 4096 else 512
     blocks = [slice(i, min(i + size, n)) for i in range(0, n, size)]
     tiles = [(rows, cols) for i, rows in enumerate(blocks) for cols in blocks[i:]]
     parts = min(team.n_threads, len(tiles))
     return sum(
-        team.run(partial(_some_tiles, bank, X, list(kernels), weight, out, tiles[t::parts]) for t in range(parts))
+        team.run(partial(_some_tiles, bank, X, [int(k) for k in kernels], weight, out, tiles[t::parts]) for t in range(parts))
     )
 
 
@@ -65,9 +67,9 @@ def _some_tiles(bank, X, kernels, weight, out, tiles) -> np.ndarray:
             j = place[k]
             products[j, rows] += K @ weight[cols]
             if out is not None:
-                out[j, rows, cols] = K
+                out[j][rows, cols] = K
             if right is not None:
                 products[j, cols] += weight[rows] @ K
                 if out is not None:
-                    out[j, cols, rows] = K.T
+                    out[j][cols, rows] = K.T
     return products

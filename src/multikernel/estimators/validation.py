@@ -79,6 +79,7 @@ _WORDS = {"solver": solver_names, "normalize": lambda: ["variance", "cosine", "c
 
 def check_parameters(estimator: Any) -> None:
     """Raise one sentence about the first parameter that is not what it must be."""
+    _check_kernel_names(estimator, estimator.kernels)
     owner = type(estimator).__name__
     for name, value in estimator.get_params(deep=False).items():
         if name not in RULES or RULES[name][0](value):
@@ -90,7 +91,7 @@ def check_parameters(estimator: Any) -> None:
         )
 
 
-def check_kernel_names(estimator: Any, kernels: Any) -> None:
+def _check_kernel_names(estimator: Any, kernels: Any) -> None:
     """Raise unless the names of (name, kernel, columns) entries can stand beside the parameters."""
     own = estimator.get_params(deep=False)
     for entry in kernels if isinstance(kernels, list) else ():

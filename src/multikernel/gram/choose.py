@@ -118,7 +118,8 @@ def row_budget(n: int, itemsize: int, memory_limit: float | str | None = None) -
 
 
 def _size(size: float) -> str:
-    return f"{size / 1e9:.3g} GB" if size >= 1e9 else f"{size / 1e6:.3g} MB"
+    unit, by = next((word, by) for word, by in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)) if size >= by or by == 1e3)
+    return f"{size / by:.3g} {unit}"
 
 
 def _system_memory() -> float | None:

@@ -5,16 +5,17 @@ Two witnesses of a negative eigenvalue, neither of which can accuse a positive s
     a principal block   lambda_min(K) <= lambda_min(K[S, S])          (Cauchy), |S| = 192: Cholesky decides
     a Krylov space      lambda_min(K) <= min of x'Kx / x'x over span{V, KV, ...}      (Rayleigh-Ritz)
 
-The block sees indefinite similarities, whose spectrum a sample of the points repeats; the Krylov space sees what is
-spread over all samples. Both are compared with what rounding of the stored entries can explain, ``trust_of`` of
-:mod:`multikernel.gram.inspect`, and confirmed in float64. With n <= 256 samples the block is all of K and decides.
+The block sees indefinite similarities, whose spectrum a sample of the points repeats; the Krylov space sees
+what is spread over all samples. Both are compared with what rounding of the entries can explain (``trust_of``
+in :mod:`multikernel.gram.inspect`) and confirmed in float64. Up to n = 256 the block is all of K and decides.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -49,8 +50,8 @@ class Definiteness:
 class Repair(NamedTuple):
     """A repaired kernel.
 
-    ``matrix`` (n, n) replaces K. Rows k of test samples become ``k @ projector`` (unchanged where it is None);
-    ``shift`` was added to the diagonal.
+    ``matrix`` (n, n) replaces K. Rows k of test samples become ``k @ projector``, or stay as they are where
+    it is None; ``shift`` was added to the diagonal.
     """
 
     matrix: np.ndarray
@@ -71,8 +72,8 @@ def probe_definiteness(
     Parameters
     ----------
     kernels : array (p, n, n), sequence of p arrays (n, n), or callable
-        The matrices, or ``apply(k, V)`` that returns K_k V for V of shape (n, m); only the Krylov space is then
-        used, and ``diagonal`` is needed.
+        The matrices, or ``apply(k, V)`` that returns K_k V for V of shape (n, m): then only the Krylov space
+        is used, ``diagonal`` is needed, and entries are trusted as those of float32.
     inspection : Inspection, optional
         Of the same kernels: its products K 1 and K w are the first Krylov step.
     diagonal : array (p, n), optional
@@ -96,124 +97,107 @@ def probe_definiteness(
     >>> probe_definiteness([K, K - 0.1 * np.eye(20)]).indefinite
     array([False,  True])
     """
-    source = _Source(kernels, inspection, diagonal, n_threads)
+    if callable(kernels):
+        if diagonal is None:
+            raise ValueError(
+                "The 'diagonal' parameter of probe_definiteness must be given with a callable. "
+                "Got None instead."
+            )
+        products = [partial(_apply_rows, kernels, k) for k in range(len(diagonal))]
+        matrices, trust = None, np.full(len(products), trust_of(np.dtype(np.float32)))
+    else:
+        matrices = [as_real(K) for K in kernels]
+        diagonal = np.array([np.diagonal(K) for K in matrices]) if inspection is None else inspection.diagonal
+        inner = n_threads if len(matrices) < n_threads else 1
+        products = [partial(_multiply, K, inner) for K in matrices]
+        trust = np.array([trust_of(K.dtype) for K in matrices])
+    p, n = np.shape(diagonal)
+    top = np.abs(diagonal).max(axis=1) if inspection is None else inspection.largest
+    rounding = trust * top  # of an entry: a principal block of m samples moves by at most m times this
+    start = None if inspection is None or n == 1 else _orthonormal_pair(inspection.weights)
     steps = steps or (2 if inspection is None else 1)
+    fresh = np.random.default_rng(1).standard_normal((int(np.clip(4 * (2000 // n), 4, 16)), n))
+    smallest, largest, block = (np.full(p, np.nan) for _ in range(3))
+
+    def probe(k: int) -> None:
+        vectors = images = np.empty((0, n))
+        if inspection is not None and start is not None:
+            vectors, mix = start
+            images = mix @ np.array([inspection.row_sums[k], inspection.probes[k]])
+        smallest[k], largest[k], x = _ritz(products[k], vectors, images, fresh, steps)
+        if smallest[k] < -n * rounding[k]:
+            smallest[k] = x @ products[k](x[None], exact=True)[0] / (x @ x)
+        if matrices is not None:
+            block[k] = _block_eigenvalue(matrices[k], rounding[k])
+
+    finite = np.isfinite(diagonal).all(axis=1) if inspection is None else inspection.finite
     with _blas().limit(limits=1, user_api="blas"):
-        smallest, largest = source.ritz(steps)
-        block = source.principal_blocks()
-    indefinite = (smallest < -source.n * source.rounding) | np.isfinite(block)
-    return Definiteness(np.fmin(smallest, block), largest, indefinite)
+        run_shared(probe, np.flatnonzero(finite).tolist(), 1 if p < n_threads else n_threads)
+    return Definiteness(np.fmin(smallest, block), largest, (smallest < -n * rounding) | np.isfinite(block))
 
 
-class _Source:
-    """The kernels, and products with them, shared among threads."""
+def _ritz(product, vectors, images, fresh, steps):
+    """Extreme Ritz values, and the vector of the smallest, of a Krylov space grown by ``steps`` products.
 
-    def __init__(self, kernels, inspection, diagonal, n_threads):
-        self.apply = kernels if callable(kernels) else None
-        self.matrices = None if self.apply else [as_real(K) for K in kernels]
-        if inspection is not None:
-            diagonal = inspection.diagonal
-        elif self.matrices is not None:
-            diagonal = np.array([np.diagonal(K) for K in self.matrices], dtype=np.float64)
-        elif diagonal is None:
-            raise ValueError("The 'diagonal' parameter of probe_definiteness must be given with a callable. "
-                             "Got None instead.")  # fmt: skip
-        self.p, self.n = np.shape(diagonal)
-        self.inspection = inspection
-        self.n_threads = n_threads
-        self.finite = np.isfinite(diagonal).all(axis=1) if inspection is None else inspection.finite
-        self.live = np.flatnonzero(self.finite)
-        top = np.abs(diagonal).max(axis=1) if inspection is None else inspection.largest
-        trust = [trust_of(np.float64)] * self.p if self.matrices is None else [trust_of(K.dtype) for K in self.matrices]
-        # |perturbation of an entry|: a principal block of m samples moves by at most m times this
-        self.rounding = np.asarray(trust) * top
+    ``vectors`` (b, n) are orthonormal, with known ``images`` under the kernel; b may be 0. Each step adds as
+    many vectors as there are in ``fresh`` (m, n), and takes from there what the images do not give.
+    """
+    for _ in range(steps):
+        size = min(len(fresh), vectors.shape[1] - len(vectors))
+        if size > 0:
+            columns = np.concatenate([vectors, images[-size:], fresh])[: len(vectors) + size].T
+            block = np.linalg.qr(columns)[0].T[len(vectors) :]
+            vectors = np.concatenate([vectors, block])
+            images = np.concatenate([images, product(block)])
+    H = vectors @ images.T
+    values, coordinates = np.linalg.eigh((H + H.T) / 2)
+    return values[0], values[-1], coordinates[:, 0] @ vectors
 
-    def ritz(self, steps: int) -> tuple[np.ndarray, np.ndarray]:
-        """Extreme Ritz values of the Krylov space after ``steps`` products; negative ones confirmed in float64."""
-        m = int(np.clip(4 * (2000 // self.n), 4, 16))
-        fresh = np.random.default_rng(1).standard_normal((m, self.n))
-        basis, images = self._start()
-        blocks = np.zeros((self.p, m, self.n))
-        extremes = np.full((2, self.p), np.nan)
 
-        def prepare(k: int) -> None:
-            blocks[k, :size] = _complement(basis[k], [*images[k][-size:], *fresh], size)
+def _block_eigenvalue(K: np.ndarray, rounding: float) -> float:
+    """lambda_min(K[S, S]) of a sample S where it is negative beyond rounding, NaN where it is not."""
+    S = _sample(len(K))
+    size, unit = len(S), rounding or 1.0  # in this unit, K[S, S] + |S| I is positive definite up to rounding
+    B = np.empty((size, size), dtype=K.dtype)
+    for i in range(0, size, _RUN):
+        B[i : i + _RUN] = K[S[i] : S[i] + _RUN].take(S, axis=1)
+    B *= B.dtype.type(1 / unit)
+    B.ravel()[:: size + 1] += size
+    try:
+        np.linalg.cholesky(B)
+    except np.linalg.LinAlgError:
+        value = float(np.linalg.eigvalsh(B.astype(np.float64))[0]) - size
+        if value < -size:
+            return value * unit
+    return np.nan
 
-        def extract(k: int) -> None:
-            H = basis[k] @ images[k].T
-            values, vectors = np.linalg.eigh((H + H.T) / 2)
-            extremes[:, k] = values[0], values[-1]
-            if values[0] < -self.n * self.rounding[k]:
-                extremes[0, k] = self._quotient(k, vectors[:, 0] @ basis[k])
 
-        for _ in range(steps):
-            size = min(m, self.n - basis.shape[1])
-            if size > 0:
-                run_shared(prepare, self.live, self.n_threads)
-                products = self.products(blocks)
-                basis = np.concatenate([basis, blocks[:, :size]], axis=1)
-                images = np.concatenate([images, products[:, :size]], axis=1)
-        run_shared(extract, self.live, self.n_threads)
-        return extremes[0], extremes[1]
+def _multiply(K: np.ndarray, n_threads: int, V: np.ndarray, exact: bool = False) -> np.ndarray:
+    """V K for the rows of V, in the precision of K, or exactly: with products and sums in float64."""
+    if exact:
+        return np.concatenate([V @ block.astype(np.float64).T for block in row_blocks(K)], axis=1)
+    flat, step = flat_rows(K)
+    m, n = V.shape
+    padded = np.zeros((-(-m // 4) * 4, n), dtype=flat.dtype)
+    padded[:m] = V
+    out = np.empty(padded.shape)
+    edges = [n * i // n_threads for i in range(n_threads + 1)]
+    run_shared(
+        lambda span: multiply_rows(flat, step, padded, *span, out),
+        pairwise(edges),
+        n_threads,
+    )
+    return out[:m]
 
-    def _start(self) -> tuple[np.ndarray, np.ndarray]:
-        """Orthonormal vectors (p, b, n) and their images under the kernels, from the inspection: span{1, w}."""
-        found = self.inspection
-        if found is None or self.n == 1:
-            return np.empty((self.p, 0, self.n)), np.empty((self.p, 0, self.n))
-        Q, R = np.linalg.qr(np.array([np.ones(self.n), found.weights]).T)
-        images = np.linalg.solve(R.T, np.stack([found.row_sums, found.probes], axis=1))
-        return np.broadcast_to(Q.T, images.shape), images
 
-    def products(self, blocks: np.ndarray) -> np.ndarray:
-        """(V_k K_k) for V_k = blocks[k], of shape (p, m, n)."""
-        out = np.empty_like(blocks)
-        if self.apply is not None:
-            for k in self.live:
-                out[k] = np.asarray(self.apply(int(k), blocks[k].T)).T
-            return out
-        parts = 1 if self.p >= 2 * self.n_threads else max(1, min(-(-2 * self.n_threads // self.p), self.n // 64))
-        edges = [self.n * i // parts for i in range(parts + 1)]
+def _apply_rows(apply: Callable, k: int, V: np.ndarray, exact: bool = False) -> np.ndarray:
+    return np.asarray(apply(k, V.T), dtype=np.float64).T
 
-        def multiply(task: tuple[int, int]) -> None:
-            k, part = task
-            flat, step = flat_rows(self.matrices[k])
-            multiply_rows(flat, step, blocks[k].astype(flat.dtype), edges[part], edges[part + 1], out[k])
 
-        run_shared(multiply, [(k, part) for k in self.live for part in range(parts)], self.n_threads)
-        return out
-
-    def _quotient(self, k: int, x: np.ndarray) -> float:
-        """x'Kx / x'x in float64."""
-        if self.apply is not None:
-            image = np.asarray(self.apply(int(k), x[:, None]), dtype=np.float64)[:, 0]
-        else:
-            image = np.concatenate([block.astype(np.float64) @ x for block in row_blocks(self.matrices[k])])
-        return float(x @ image / (x @ x))
-
-    def principal_blocks(self) -> np.ndarray:
-        """lambda_min(K_k[S, S]) where it is negative beyond rounding, NaN elsewhere."""
-        found = np.full(self.p, np.nan)
-        if self.matrices is None:
-            return found
-        S = _sample(self.n)
-
-        def check(k: int) -> None:
-            scale = self.rounding[k] or 1.0  # in this unit, K[S, S] + |S| I is positive definite up to rounding
-            B = np.concatenate([np.take(self.matrices[k][i : i + _RUN], S, axis=1) for i in S[::_RUN]])
-            B = B[: len(S)] / B.dtype.type(scale)
-            B[np.diag_indices_from(B)] += len(S)
-            try:
-                np.linalg.cholesky(B)
-            except np.linalg.LinAlgError:
-                B = B.astype(np.float64)
-                B[np.diag_indices_from(B)] -= len(S)
-                value = float(np.linalg.eigvalsh(B)[0])
-                if value < -len(S):
-                    found[k] = value * scale
-
-        run_shared(check, self.live, self.n_threads)
-        return found
+def _orthonormal_pair(w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Orthonormal rows Q = M [1; w], and M."""
+    Q, R = np.linalg.qr(np.array([np.ones_like(w), w]).T)
+    return Q.T, np.linalg.inv(R.T)
 
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
@@ -299,8 +283,8 @@ def repair(K: np.ndarray, how: str) -> Repair:
     Returns
     -------
     Repair
-        With ``matrix`` and ``projector`` P in the dtype of K: K P for clip (P projects on the eigenvectors with
-        l >= 0) and flip (P = U diag(sign l) U'), so that rows k of test samples become k P; None for shift.
+        With ``matrix`` = K P and ``projector`` P in the dtype of K: for clip, P projects on the eigenvectors
+        with l >= 0; for flip, P = U diag(sign l) U'. Rows k of test samples become k P. None for shift.
 
     Examples
     --------
@@ -313,7 +297,9 @@ def repair(K: np.ndarray, how: str) -> Repair:
     from scipy.linalg import eigh, eigvalsh
 
     if how not in ("clip", "shift", "flip"):
-        raise ValueError(f"The 'psd' parameter must be 'clip', 'shift' or 'flip' to repair a kernel. Got {how!r} instead.")
+        raise ValueError(
+            f"The 'psd' parameter must be 'clip', 'shift' or 'flip' to repair a kernel. Got {how!r} instead."
+        )
     K = as_real(K)
     S = (K.astype(np.float64) + K.T) / 2
     if how == "shift":
@@ -327,12 +313,6 @@ def repair(K: np.ndarray, how: str) -> Repair:
     return Repair(((fixed + fixed.T) / 2).astype(K.dtype), projector.astype(K.dtype), 0.0)
 
 
-def _complement(known: np.ndarray, wanted: list[np.ndarray], m: int) -> np.ndarray:
-    """m orthonormal rows, orthogonal to the orthonormal rows ``known``, that start with the span of ``wanted``."""
-    columns = np.array([*known, *wanted])[: len(known) + m].T
-    return np.linalg.qr(columns)[0].T[len(known) :]
-
-
 def _sample(n: int) -> np.ndarray:
     """All of few samples; otherwise runs of neighbours, evenly spread, at random places."""
     if n <= _WHOLE:
@@ -340,7 +320,9 @@ def _sample(n: int) -> np.ndarray:
     runs = _BLOCK // _RUN
     room = n // runs - _RUN
     offset = np.random.default_rng(2).integers(0, room + 1, runs)
-    return (np.arange(runs) * (n // runs) + offset)[:, None].repeat(_RUN, 1).ravel() + np.tile(np.arange(_RUN), runs)
+    return (np.arange(runs) * (n // runs) + offset)[:, None].repeat(_RUN, 1).ravel() + np.tile(
+        np.arange(_RUN), runs
+    )
 
 
 @cache

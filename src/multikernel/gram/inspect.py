@@ -5,8 +5,8 @@ For each K (n, n) of the stack, read once, row by row, four rows at a time:
     row sums  K 1,    probes  K w  and  K' w,    the worst 2 x 2 minor  max_ij K_ij^2 - K_ii K_jj
 
 with w a fixed vector of random weights. A row sum that is not finite means an entry that is not. K w and K' w
-differ where K is not symmetric (for every K but a set of measure zero); the largest |K_ij - K_ji| itself is looked
-for only then, so that no transposed entry is ever fetched for symmetric kernels. In a positive semidefinite
+differ where K is not symmetric (for all K but a set of measure zero); the largest |K_ij - K_ji| itself is
+looked for only then, so that no transposed entry is fetched for symmetric kernels. In a positive semidefinite
 matrix no minor is positive and the largest entry lies on the diagonal. K 1 and K w also start the Krylov
 space of :mod:`multikernel.gram.definite`.
 """
@@ -80,10 +80,10 @@ class Inspection:
 
 
 def trust_of(dtype: np.dtype) -> float:
-    """Part of the largest entry to which stored entries are trusted: six digits of float32, twelve of float64.
+    """Part of the largest entry to which entries are trusted: six digits of float32, twelve of float64.
 
-    A principal block of m samples whose smallest eigenvalue is below ``-m * trust * largest`` cannot be explained
-    by rounding its entries.
+    A principal block of m samples whose smallest eigenvalue is below ``-m * trust * largest`` cannot be
+    explained by rounding of its entries.
     """
     return 1e-6 if np.dtype(dtype).itemsize < 8 else 1e-12
 
@@ -130,25 +130,32 @@ def inspect_kernels(kernels: np.ndarray | Sequence[np.ndarray], *, n_threads: in
 
     run_shared(scan, [(k, part) for k in range(p) for part in range(parts)], n_threads)
     findings = [
-        _summary(M, d, s, y, z.sum(0), v.max()) for (M, _), d, s, y, z, v
-        in zip(matrices, diagonal, row_sums, probes, transposed, worst, strict=True)
-    ]  # fmt: skip
+        _summary(M, d, s, y, z.sum(0), v.max())
+        for (M, _), d, s, y, z, v in zip(matrices, diagonal, row_sums, probes, transposed, worst, strict=True)
+    ]
     finite, asymmetry, largest, minor, constant = (np.array(column) for column in zip(*findings, strict=True))
     unscale = np.array([1 / factor for _, factor in matrices])
     return Inspection(
-        finite=finite, asymmetry=asymmetry * unscale, largest=largest * unscale,
-        smallest_diagonal=diagonal.min(axis=1), worst_minor=minor, constant=constant, diagonal=diagonal,
-        row_sums=row_sums * unscale[:, None], weights=w, probes=probes * unscale[:, None],
+        finite=finite,
+        asymmetry=asymmetry * unscale,
+        largest=largest * unscale,
+        smallest_diagonal=diagonal.min(axis=1),
+        worst_minor=minor,
+        constant=constant,
+        diagonal=diagonal,
+        row_sums=row_sums * unscale[:, None],
+        weights=w,
+        probes=probes * unscale[:, None],
         dtype=min((M.dtype for M, _ in matrices), key=lambda dtype: dtype.itemsize),
-    )  # fmt: skip
+    )
 
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
 def scan_rows(flat, step, diag, w, first, last, row_sums, Kw, Ktw, minors):
     """Scan the rows [first, last) of one matrix, whose row i is flat[i * step : i * step + n].
 
-    Sets: row_sums and Kw in those rows, Ktw += K[first:last]' w[first:last] and the running maxima minors_j of
-    K_ij^2 - K_ii K_jj.
+    Sets: row_sums and Kw in those rows, Ktw += K[first:last]' w[first:last] and the running maxima minors_j
+    of K_ij^2 - K_ii K_jj.
     """
     n = diag.shape[0]
     zero = w[0] - w[0]
@@ -196,8 +203,8 @@ def as_real(K: np.ndarray) -> np.ndarray:
 def flat_rows(K: np.ndarray) -> tuple[np.ndarray, int]:
     """Return a read-only 1-D view of a matrix and the step between its rows.
 
-    One type for contiguous, sliced, writable and read-only matrices, hence one compilation. A matrix in Fortran
-    order is read by columns; one without any contiguous direction is copied.
+    One type for contiguous, sliced, writable and read-only matrices, hence one compilation. A matrix in
+    Fortran order is read by columns; one without any contiguous direction is copied.
     """
     n, size = len(K), K.itemsize
     if K.strides[1] != size and K.strides[0] == size:
@@ -232,7 +239,9 @@ def largest_entry(K: np.ndarray) -> float:
 def largest_asymmetry(K: np.ndarray) -> float:
     """max_ij |K_ij - K_ji|."""
     starts = range(0, len(K), _ROWS_AT_ONCE)
-    return float(max(np.abs(K[i : i + _ROWS_AT_ONCE, i:] - K[i:, i : i + _ROWS_AT_ONCE].T).max() for i in starts))
+    return float(
+        max(np.abs(K[i : i + _ROWS_AT_ONCE, i:] - K[i:, i : i + _ROWS_AT_ONCE].T).max() for i in starts)
+    )
 
 
 def _weights(n: int) -> np.ndarray:
@@ -241,7 +250,7 @@ def _weights(n: int) -> np.ndarray:
 
 
 def _in_range(K: np.ndarray, diagonal: np.ndarray) -> tuple[np.ndarray, float]:
-    """Return the matrix and 1, or a scaled copy and its factor where squares of entries would leave the range."""
+    """The matrix and 1, or a scaled copy and its factor where squared entries would leave the range."""
     top = np.abs(diagonal).max(initial=0)
     if top == 0 and len(K):
         top = largest_entry(K)

@@ -2,8 +2,8 @@
 
 A :class:`KernelStack` wraps p kernel matrices K_k (n_rows, n_train), kernel-major in memory, without copying
 them. Rows and columns carry ids (the number of the sample in the stack that the caller made), so that a slice
-of rows, which is all that most tools of scikit-learn take, still says which samples it holds: ``fit`` takes the
-columns of its own rows, ``predict`` the columns of the training ids.
+of rows, which is all that most tools of scikit-learn take, still says which samples it holds: ``fit`` takes
+the columns of its own rows, ``predict`` the columns of the training ids.
 """
 
 from __future__ import annotations
@@ -13,7 +13,16 @@ from typing import Any
 
 import numpy as np
 
-_ROWS_AT_ONCE = 256  # rows gathered by one call: bounds the temporary copy
+from multikernel.gram.slices import (
+    as_data,
+    as_slice,
+    axis_positions,
+    compose,
+    read_only,
+    shorten,
+    take_block,
+)
+
 _SAMPLE = 64  # rows and columns compared to tell a training stack from a square block of test rows
 
 
@@ -50,78 +59,43 @@ def stack_kernels(kernels: Any, *, names: Sequence[str] | None = None, diag: Any
     if isinstance(kernels, KernelStack):
         if names is None and diag is None:
             return kernels
-        raise ValueError("The 'kernels' parameter of stack_kernels must be matrices when 'names' or 'diag' is given. "
-                         "Got a KernelStack instead.")  # fmt: skip
+        raise ValueError(
+            "The 'kernels' parameter of stack_kernels must be matrices when 'names' or 'diag' is given. "
+            "Got a KernelStack instead."
+        )
     if isinstance(kernels, Mapping):
         names = list(kernels) if names is None else names
         kernels = list(kernels.values())
-    data = _as_data(kernels)
+    data = as_data(kernels)
     p, (n_rows, n_columns) = len(data), data[0].shape
     if names is None:
         names = [f"kernel_{k}" for k in range(p)]
     elif isinstance(names, str) or len(names) != p or len(set(names)) != p:
-        raise ValueError(f"The 'names' parameter of stack_kernels must be {p} different names, one per kernel. "
-                         f"Got {names!r} instead.")  # fmt: skip
+        raise ValueError(
+            f"The 'names' parameter of stack_kernels must be {p} different names, one per kernel. "
+            f"Got {names!r} instead."
+        )
     if diag is not None:
         diag = np.asarray(diag, dtype=np.float64)
         if diag.shape != (p, n_rows):
-            raise ValueError(f"The 'diag' parameter of stack_kernels must be of shape {(p, n_rows)}, one value per "
-                             f"kernel and row. Got shape {diag.shape} instead.")  # fmt: skip
+            raise ValueError(
+                f"The 'diag' parameter of stack_kernels must be of shape {(p, n_rows)}, one value per "
+                f"kernel and row. Got shape {diag.shape} instead."
+            )
     square = n_rows == n_columns
     # Rows of a rectangular stack are samples that have no column.
     row_ids = np.arange(n_rows) if square else np.arange(n_columns, n_columns + n_rows)
-    return KernelStack(data, [str(name) for name in names], row_ids, np.arange(n_columns), n_columns, diag=diag)
-
-
-def _as_data(kernels: Any) -> np.ndarray | tuple[np.ndarray, ...]:
-    """One (p, n_rows, n_train) array where the kernels lie in one buffer, otherwise a tuple of matrices."""
-    what = "The 'kernels' parameter of stack_kernels must be a list of 2-D arrays or an array (p, n_rows, n_train). "
-    if isinstance(kernels, np.ndarray) and kernels.dtype != object:
-        if kernels.ndim != 3 or len(kernels) == 0:
-            raise ValueError(f"{what}Got an array of shape {kernels.shape} instead.")
-        matrices = list(np.asarray(kernels))
-    elif isinstance(kernels, (str, bytes)) or not np.iterable(kernels):
-        raise ValueError(f"{what}Got {kernels!r} instead.")
-    else:
-        matrices = [K if hasattr(K, "toarray") else np.asarray(K) for K in kernels]
-    if not matrices:
-        raise ValueError(f"{what}Got an empty list instead.")
-    for k, K in enumerate(matrices):
-        if hasattr(K, "toarray"):
-            raise ValueError(f"Kernel {k} must be a dense 2-D array. Got a sparse matrix of shape {K.shape} instead.")
-        if K.ndim != 2:
-            raise ValueError(f"Kernel {k} must be a 2-D array. Got an array of shape {K.shape} instead.")
-        if K.dtype.kind not in "fiub":
-            raise ValueError(f"Kernel {k} must hold real numbers. Got an array of dtype {K.dtype} instead.")
-        if K.shape != matrices[0].shape:
-            raise ValueError(f"All kernels of a stack must have the same shape, {matrices[0].shape} as kernel 0. "
-                             f"Got shape {K.shape} for kernel {k} instead.")  # fmt: skip
-    if isinstance(kernels, np.ndarray) and kernels.ndim == 3 and kernels.dtype != object:
-        return np.asarray(kernels)
-    return _one_buffer(matrices)
-
-
-def _one_buffer(matrices: list[np.ndarray]) -> np.ndarray | tuple[np.ndarray, ...]:
-    """View evenly spaced matrices of one buffer, such as ``list(K)``, as the 3-D array they came from."""
-    first = matrices[0]
-    if len(matrices) == 1:
-        return first[None]
-    address = [K.__array_interface__["data"][0] for K in matrices]
-    step = address[1] - address[0]
-    alike = all(K.base is first.base and K.strides == first.strides and K.dtype == first.dtype for K in matrices)
-    even = all(b - a == step for a, b in zip(address, address[1:], strict=False))
-    if first.base is None or not alike or not even:
-        return tuple(matrices)
-    shape, strides = (len(matrices), *first.shape), (step, *first.strides)
-    return np.lib.stride_tricks.as_strided(first, shape, strides, writeable=False)
+    return KernelStack(
+        data, [str(name) for name in names], row_ids, np.arange(n_columns), n_columns, diag=diag
+    )
 
 
 class KernelStack:
     """p kernel matrices as one lazy array of shape (n_rows, n_train, p); made by :func:`stack_kernels`.
 
-    Indexing never copies the kernels: ``stack[rows]``, ``stack[rows, ...]``, ``stack[np.ix_(rows, columns)]`` and
-    ``stack[:, :, kernels]`` return a stack over the same memory. Rows may repeat. A pickled slice holds only
-    its slice.
+    Indexing never copies the kernels: ``stack[rows]``, ``stack[rows, ...]``, ``stack[np.ix_(rows, columns)]``
+    and ``stack[:, :, kernels]`` return a stack over the same memory. Rows may repeat. A pickled slice holds
+    only its slice.
 
     Parameters
     ----------
@@ -168,13 +142,17 @@ class KernelStack:
     def shape(self) -> tuple[int, int, int]:
         """(n_rows, n_columns, p)."""
         n_rows, n_columns = self._data[0].shape
-        return (n_rows if self._rows is None else len(self._rows),
-                n_columns if self._cols is None else len(self._cols), self.n_kernels)  # fmt: skip
+        return (
+            n_rows if self._rows is None else len(self._rows),
+            n_columns if self._cols is None else len(self._cols),
+            self.n_kernels,
+        )
 
     @property
     def dtype(self) -> np.dtype:
         """float32 where every kernel fits into it, otherwise float64."""
-        small = all(np.can_cast(K.dtype, np.float32) and K.dtype.kind == "f" for K in self._data)
+        dtypes = {self._data.dtype} if isinstance(self._data, np.ndarray) else {K.dtype for K in self._data}
+        small = all(dtype.kind == "f" and dtype.itemsize <= 4 for dtype in dtypes)
         return np.dtype(np.float32 if small else np.float64)
 
     @property
@@ -223,38 +201,52 @@ class KernelStack:
     def __getitem__(self, key: Any) -> Any:
         keys = list(key) if isinstance(key, tuple) else [key]
         if sum(part is Ellipsis for part in keys) > 1 or sum(part is not Ellipsis for part in keys) > 3:
-            raise IndexError(f"A KernelStack takes at most three indices: rows, columns, kernels. Got {key!r} instead.")
+            raise IndexError(
+                f"A KernelStack takes at most three indices: rows, columns, kernels. Got {key!r} instead."
+            )
         if any(part is Ellipsis for part in keys):
             at = next(i for i, part in enumerate(keys) if part is Ellipsis)
             keys[at : at + 1] = [slice(None)] * (4 - len(keys))
         keys += [slice(None)] * (3 - len(keys))
         lists = [part for part in keys if not isinstance(part, (slice, int, np.integer))]
         if len(lists) > 1 and any(np.ndim(part) != len(lists) for part in lists):
-            raise IndexError("A KernelStack is indexed by rows and columns with np.ix_(rows, columns). "
-                             "Got two lists side by side instead.")  # fmt: skip
-        rows, cols, kernels = (_positions(part, size) for part, size in zip(keys, self.shape, strict=True))
+            raise IndexError(
+                "A KernelStack is indexed by rows and columns with np.ix_(rows, columns). "
+                "Got two lists side by side instead."
+            )
+        rows, cols, kernels = (
+            axis_positions(part, size) for part, size in zip(keys, self.shape, strict=True)
+        )
         part = self._select(rows, cols).take_kernels(kernels)
         scalar = tuple(0 if isinstance(i, (int, np.integer)) else slice(None) for i in keys)
         return np.asarray(part)[scalar] if 0 in scalar else part
 
     def take_kernels(self, kernels: Any) -> KernelStack:
         """Return the stack of only these kernels (indices, mask or slice), over the same memory."""
-        kernels = _positions(kernels, self.n_kernels)
+        kernels = axis_positions(kernels, self.n_kernels)
         if kernels is None:
             return self
-        run = _as_slice(kernels)
+        run = as_slice(kernels)
         one = isinstance(self._data, np.ndarray) and run is not None
         data = self._data[run] if one else tuple(self._data[k] for k in kernels)
         diag = None if self._diag is None else self._diag[kernels]
         return self._with(data=data, names=[self.names[k] for k in kernels], diag=diag, cache={})
 
     def _select(self, rows: np.ndarray | None, cols: np.ndarray | None) -> KernelStack:
-        return self._with(rows=_compose(self._rows, rows), cols=_compose(self._cols, cols))
+        return self._with(rows=compose(self._rows, rows), cols=compose(self._cols, cols))
 
     def _with(self, **changes: Any) -> KernelStack:
-        state = {"data": self._data, "names": self.names, "row_ids": self._row_ids, "col_ids": self._col_ids,
-                 "n_ids": self.n_ids, "rows": self._rows, "cols": self._cols, "diag": self._diag,
-                 "cache": self._cache}  # fmt: skip
+        state = {
+            "data": self._data,
+            "names": self.names,
+            "row_ids": self._row_ids,
+            "col_ids": self._col_ids,
+            "n_ids": self.n_ids,
+            "rows": self._rows,
+            "cols": self._cols,
+            "diag": self._diag,
+            "cache": self._cache,
+        }
         return KernelStack(**(state | changes))
 
     def _compact(self) -> KernelStack:
@@ -263,19 +255,19 @@ class KernelStack:
             return self
         diag = self._diag if self._diag is not None else self._own_diag()
         state: dict[str, Any] = {"diag": diag, "cache": {}}
-        kept = {"rows": None, "cols": None}
+        kept: dict[str, Any] = {"rows": None, "cols": None}
         for axis, chosen in (("rows", self._rows), ("cols", self._cols)):
             if chosen is not None:
                 kept[axis], place = np.unique(chosen, return_inverse=True)
                 state[axis] = None if np.array_equal(place, np.arange(len(kept[axis]))) else place
         rows, cols = kept["rows"], kept["cols"]
-        run_r, run_c = _as_slice(rows), _as_slice(cols)
+        run_r, run_c = as_slice(rows), as_slice(cols)
         if isinstance(self._data, np.ndarray) and run_r is not None and run_c is not None:
             state["data"] = self._data[:, run_r, run_c]
         elif isinstance(self._data, np.ndarray):
             state["data"] = self._gather(rows, cols, self._data.dtype)
         else:
-            state["data"] = tuple(_block(K, rows, cols, K.dtype) for K in self._data)
+            state["data"] = tuple(take_block(K, rows, cols, K.dtype) for K in self._data)
         if rows is not None:
             state |= {"row_ids": self._row_ids[rows], "diag": None if diag is None else diag[:, rows]}
         if cols is not None:
@@ -307,16 +299,22 @@ class KernelStack:
         n_columns = self.shape[1]
         by_place = self._cols is None and n_columns == self.n_ids == len(ids)
         if n_ids is not None and self.n_ids != n_ids and not by_place:
-            raise ValueError(f"X must have {n_ids} columns, as the stack that the model was fitted on, or one for each of "
-                             f"the {len(ids)} training samples. Got {n_columns} columns instead.")  # fmt: skip
-        table = np.full(max(self.n_ids, 1 + max(ids.max(initial=0), self._col_ids.max(initial=0))), -1, dtype=np.intp)
+            raise ValueError(
+                f"X must have {n_ids} columns, as the stack that the model was fitted on, or one for each of "
+                f"the {len(ids)} training samples. Got {n_columns} columns instead."
+            )
+        table = np.full(
+            max(self.n_ids, 1 + max(ids.max(initial=0), self._col_ids.max(initial=0))), -1, dtype=np.intp
+        )
         table[self.col_ids[::-1]] = np.arange(n_columns)[::-1]
         place = np.where(ids < 0, -1, table[ids])
         if np.any(place < 0):
             if by_place:
                 return np.arange(n_columns)
-            raise ValueError(f"The columns of X must contain the {len(ids)} training samples. Got a stack that lacks "
-                             f"{np.count_nonzero(place < 0)} of them instead.")  # fmt: skip
+            raise ValueError(
+                f"The columns of X must contain the {len(ids)} training samples. Got a stack that lacks "
+                f"{np.count_nonzero(place < 0)} of them instead."
+            )
         return place
 
     def train_stack(self, *, contiguous: bool = False) -> np.ndarray:
@@ -341,12 +339,12 @@ class KernelStack:
         return stack
 
     def train_kernels(self) -> list[np.ndarray]:
-        """Return the p kernels (n_rows, n_rows) between the rows themselves, each a view where that is possible.
+        """Return the p kernels (n_rows, n_rows) between the rows themselves, views where that is possible.
 
         Unlike :meth:`train_stack` this never copies a list of separately allocated matrices.
         """
         rows, cols = self._rows, self._train_columns()
-        return [_read_only(_block(K, rows, cols, self.dtype)) for K in self._data]
+        return [read_only(take_block(K, rows, cols, self.dtype)) for K in self._data]
 
     def kernel_rows(self, k: int, train_ids: Any, n_ids: int | None = None) -> np.ndarray:
         """Return the block of kernel ``k`` whose columns are the samples ``train_ids``.
@@ -365,27 +363,33 @@ class KernelStack:
         array (n_rows, m)
             Read-only; a view of the caller's memory where that is possible.
         """
-        cols = _compose(self._cols, _shorten(self.positions(train_ids, n_ids), self.shape[1]))
-        return _read_only(_block(self._data[k], self._rows, cols, self.dtype))
+        cols = compose(self._cols, shorten(self.positions(train_ids, n_ids), self.shape[1]))
+        return read_only(take_block(self._data[k], self._rows, cols, self.dtype))
 
     def _train_columns(self) -> np.ndarray | None:
         n_rows, n_columns, _ = self.shape
         known = np.isin(self.row_ids, self.col_ids)
         if not known.all():
             if not known.any() and self._rows is None:
-                raise ValueError("The kernel matrices must be square to fit. "
-                                 f"Got {n_rows} rows and {n_columns} columns instead.")  # fmt: skip
-            raise ValueError("The rows of a KernelStack must be among its columns to fit. "
-                             f"Got {np.count_nonzero(~known)} of {n_rows} rows without a column instead.")  # fmt: skip
-        return _compose(self._cols, _shorten(self.positions(self.row_ids), n_columns))
+                raise ValueError(
+                    "The kernel matrices must be square to fit. "
+                    f"Got {n_rows} rows and {n_columns} columns instead."
+                )
+            raise ValueError(
+                "The rows of a KernelStack must be among its columns to fit. "
+                f"Got {np.count_nonzero(~known)} of {n_rows} rows without a column instead."
+            )
+        return compose(self._cols, shorten(self.positions(self.row_ids), n_columns))
 
     def _own_diag(self) -> np.ndarray | None:
-        """K_k(i, i) if the rows of the data are its columns: the same ids, and a symmetric sample of entries."""
+        """K_k(i, i) if the rows of the data are its columns: equal ids, and a symmetric sample of entries."""
         if "diag" not in self._cache:
             same = np.array_equal(self._row_ids, self._col_ids)
             pick = np.unique(np.linspace(0, max(len(self._row_ids) - 1, 0), _SAMPLE).astype(np.intp))
             blocks = (np.asarray(K[np.ix_(pick, pick)], dtype=np.float64) for K in self._data)
-            if same and all(np.abs(B - B.T).max(initial=0) <= 1e-4 * np.abs(B).max(initial=0) for B in blocks):
+            if same and all(
+                np.abs(B - B.T).max(initial=0) <= 1e-4 * np.abs(B).max(initial=0) for B in blocks
+            ):
                 self._cache["diag"] = np.array([np.diagonal(K) for K in self._data], dtype=np.float64)
             else:
                 self._cache["diag"] = None
@@ -393,7 +397,7 @@ class KernelStack:
 
     def _view(self, rows: np.ndarray | None, cols: np.ndarray | None) -> np.ndarray | None:
         """Kernel-major view of the selection, None where there is none."""
-        run_r, run_c = _as_slice(rows), _as_slice(cols)
+        run_r, run_c = as_slice(rows), as_slice(cols)
         data = self._data
         if not isinstance(data, np.ndarray) or data.dtype != self.dtype or run_r is None or run_c is None:
             return None
@@ -405,70 +409,5 @@ class KernelStack:
         shape = (n_rows if rows is None else len(rows), n_columns if cols is None else len(cols))
         out = np.empty((self.n_kernels, *shape), dtype=self.dtype if dtype is None else dtype)
         for K, block in zip(self._data, out, strict=True):
-            _block(K, rows, cols, out.dtype, block)
+            take_block(K, rows, cols, out.dtype, block)
         return out
-
-
-def _positions(index: Any, size: int) -> np.ndarray | None:
-    """Positions that an index of one axis selects; None for all of them in order."""
-    if index is None:
-        return None
-    if isinstance(index, slice):
-        return _shorten(np.arange(size)[index], size)
-    index = np.asarray(index)
-    index = index.reshape(-1).astype(np.intp) if index.size == 0 else index.reshape(-1)
-    if index.dtype == bool:
-        if len(index) != size:
-            raise IndexError(f"A mask for a KernelStack axis must have {size} entries. Got {len(index)} instead.")
-        return _shorten(np.flatnonzero(index), size)
-    if index.dtype.kind not in "iu":
-        raise IndexError(f"A KernelStack is indexed by integers, slices or masks. Got {index!r} instead.")
-    if len(index) and (index.min() < -size or index.max() >= size):
-        worst = index.min() if index.min() < -size else index.max()
-        raise IndexError(f"An index of a KernelStack axis of size {size} must be below {size}. Got {worst} instead.")
-    return _shorten(np.where(index < 0, index + size, index).astype(np.intp), size)
-
-
-def _shorten(positions: np.ndarray, size: int) -> np.ndarray | None:
-    """None where the positions are all of them, in order."""
-    return None if len(positions) == size and np.array_equal(positions, np.arange(size)) else positions
-
-
-def _compose(outer: np.ndarray | None, inner: np.ndarray | None) -> np.ndarray | None:
-    """Select ``inner`` of the selection ``outer``."""
-    if inner is None:
-        return outer
-    return inner if outer is None else outer[inner]
-
-
-def _as_slice(positions: np.ndarray | None) -> slice | None:
-    """Slice that selects consecutive positions, None where they are not consecutive."""
-    if positions is None:
-        return slice(None)
-    if len(positions) == 0 or np.any(np.diff(positions) != 1):
-        return None
-    return slice(int(positions[0]), int(positions[-1]) + 1)
-
-
-def _block(K, rows, cols, dtype, out=None) -> np.ndarray:
-    """K[rows][:, cols], a view where both are consecutive and the dtype agrees."""
-    run_r, run_c = _as_slice(rows), _as_slice(cols)
-    if run_r is not None and run_c is not None:
-        if out is None:
-            return K[run_r, run_c].astype(dtype, copy=False)
-        out[...] = K[run_r, run_c]
-        return out
-    rows = np.arange(len(K)) if rows is None else rows
-    if out is None:
-        out = np.empty((len(rows), K.shape[1] if cols is None else len(cols)), dtype=dtype)
-    for start in range(0, len(rows), _ROWS_AT_ONCE):
-        some = rows[start : start + _ROWS_AT_ONCE]
-        part = K[some] if run_c is None else K[some, run_c]
-        out[start : start + len(some)] = np.take(part, cols, axis=1) if run_c is None else part
-    return out
-
-
-def _read_only(array: np.ndarray) -> np.ndarray:
-    view = array.view()
-    view.flags.writeable = False
-    return view

@@ -22,7 +22,9 @@ from numba import njit
 from multikernel.machines.vector import vmax, vmin
 
 CONVERGED, NEEDS_ROW, OUT_OF_STEPS = 0, 1, 2
+# entries searched at once, then scanned one by one for the place of the best
 _BLOCK = 256
+_PARTNERS = 128
 _FLAGS = {"nnan", "nsz", "reassoc", "contract", "arcp"}
 
 
@@ -68,13 +70,13 @@ def _partner_gain(G, low, x, diag, twice, gi, di, floor):
 def _best_partner(G, low, x, diag, scale, gi, di, floor):
     """Return the j of largest gain: blocks first, then the place within the best block."""
     top, block = -1.0, 0
-    for s in range(0, G.shape[0], _BLOCK):
-        e = s + _BLOCK
+    for s in range(0, G.shape[0], _PARTNERS):
+        e = s + _PARTNERS
         gain = _partner_gain(G[s:e], low[s:e], x[s:e], diag[s:e], 2.0 * scale, gi, di, floor)
         if gain > top:
             top, block = gain, s
     best, value = block, -1.0
-    for k in range(block, min(block + _BLOCK, G.shape[0])):
+    for k in range(block, min(block + _PARTNERS, G.shape[0])):
         d = gi - (G[k] + low[k])
         if d > 0.0:
             v = d * d / max(di + diag[k] - 2.0 * scale * x[k], floor)

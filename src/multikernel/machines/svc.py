@@ -12,13 +12,15 @@ from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg import LinAlgError
 
 from multikernel.gram.combined import Combined
 from multikernel.gram.dense import DenseGram
 from multikernel.losses import Hinge
 from multikernel.machines.base import ConicMachine, Curvature, Machine
 from multikernel.machines.smo import CONVERGED, NEEDS_ROW, ascend, smo
+from multikernel.spd import solve_spd
+from multikernel.threads import Team
 
 # steps between two returns to Python, where Ctrl-C is heard
 _CHUNK = 100_000
@@ -165,7 +167,7 @@ class SVC(Machine):
         Ff = F[:, free]
         residual = self.y[free] - f[free]
         rhs = np.column_stack([Ff.T, residual, np.ones(len(free))])
-        X = _solve_ridged(combined.block(free), rhs)
+        X = _solve_ridged(combined.block(free), rhs, combined.gram.team)
         if self.fit_intercept:
             ones = X[:, -1]
             X = X - np.outer(ones, X.sum(axis=0) / ones.sum())
@@ -227,7 +229,8 @@ class _Climb:
             free = np.flatnonzero((self.up == 0) & (self.low == 0))
             if len(free) < 1 + self.balanced:
                 return
-            X = _solve_ridged(rows.block(free), np.column_stack([self.G[free], np.ones(len(free))]))
+            rhs = np.column_stack([self.G[free], np.ones(len(free))])
+            X = _solve_ridged(rows.block(free), rhs, rows.gram.team)
             step = X[:, 0] - X[:, 1] * (X[:, 0].sum() / X[:, 1].sum() if self.balanced else 0.0)
             room = np.where(step > 0, self.hi[free], self.lo[free]) - self.a[free]
             with np.errstate(divide="ignore", invalid="ignore"):
@@ -292,15 +295,14 @@ def _wanted_rows(row, have, G, up, low, top, bottom) -> np.ndarray:
     return np.sort(rows[violation[rows] > 0])
 
 
-def _solve_ridged(K: np.ndarray, rhs: np.ndarray) -> np.ndarray:
+def _solve_ridged(K: np.ndarray, rhs: np.ndarray, team: Team) -> np.ndarray:
     """Solve (K + ridge I) X = rhs, the ridge as small as a Cholesky factorisation allows."""
     mean = max(float(np.trace(K)) / len(K), np.finfo(K.dtype).tiny)
-    exponent = -6 if K.dtype == np.float32 else -11
-    for power in range(exponent, 1):
-        damped = K + np.diag(np.full(len(K), mean * 10.0**power, K.dtype))
+    for power in range(-6 if K.dtype == np.float32 else -11, 1):
+        damped = K.copy()
+        damped.flat[:: len(K) + 1] += mean * 10.0**power
         try:
-            factor = cho_factor(damped, lower=True, overwrite_a=True, check_finite=False)
+            return solve_spd(damped, rhs, team).astype(np.float64)
         except LinAlgError:
             continue
-        return cho_solve(factor, rhs.astype(K.dtype), check_finite=False).astype(np.float64)
     return np.zeros_like(rhs)

@@ -1,20 +1,22 @@
-"""Alternating minimisation with closed-form weights: the EM-type update of Ying et al. 2009, Kloft et al. for norms.
+"""Alternating minimisation with closed-form weights, after Ying et al. 2009 and, for norms, Kloft et al.
 
-Problem: min over B of J(beta) = max_{a in A} g(a) - 1/2 beta'q(a). With w_k the vector of kernel k the same problem is
+Problem: min over B of J(beta) = max_{a in A} g(a) - 1/2 beta'q(a). With w_k the vector of kernel k the same
+problem is
 
     min over w, beta in B   1/2 sum_k |w_k|^2 / beta_k + loss(sum_k w_k),
 
-convex in both. Given the weights, the single-kernel problem has |w_k| = beta_k sqrt(q_k); given the norms s_k = |w_k|,
-the weights have the closed form beta_k ~ s_k^{2/(r+1)} (norm 1: beta = s / sum s).
+convex in both. Given the weights, the single-kernel problem has |w_k| = beta_k sqrt(q_k); given the norms
+s_k = |w_k|, the weights have the closed form beta_k ~ s_k^{2/(r+1)} (norm 1: beta = s / sum s).
 Given: the point at positive weights. A weight that is zero stays zero.
-Returned: the point after the last closed-form step; bounds by the driver, and by cuts where those do not close.
+Returned: the point after the last closed-form step; bounds by the driver, and by cuts where those do not
+close.
 
-Each step is cheap and J falls at every one, but the convergence is linear at best: weights that belong at zero
-shrink towards it geometrically, so exact zeros are not to be expected, and close to an l1 optimum thousands of steps
-may be needed. Weights under 1e-12 are set to zero.
+Each step is cheap and J falls at every one, but the convergence is linear at best: weights that belong at
+zero shrink towards it geometrically, so exact zeros are not to be expected, and close to an l1 optimum
+thousands of steps may be needed. Weights under 1e-12 are set to zero.
 
-Reference: Ying, Huang, Campbell 2009; Kloft et al. 2008. We differ in one safeguard: where the gap has not halved for
-``patience`` steps, the closed form takes turns with an in-out step on the cuts collected so far.
+Reference: Ying, Huang, Campbell 2009; Kloft et al. 2008. We differ in one safeguard: where the gap has not
+halved for ``patience`` steps, the closed form takes turns with an in-out step on the cuts collected so far.
 """
 
 from __future__ import annotations

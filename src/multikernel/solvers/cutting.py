@@ -1,8 +1,9 @@
 """What the cut methods share: how exactly to solve inner problems, and the in-out step.
 
-In-out separation (Ben-Ameur & Neto 2007): instead of at the minimiser of the cut model, which jumps about, the
-next cut is taken between it and the best weights known. The model's minimum rises to the optimum all the same, and
-its multipliers certify where no single a does: with rank-deficient kernels, and where a weight is zero.
+In-out separation (Ben-Ameur & Neto 2007): instead of at the minimiser of the cut model, which jumps about,
+the next cut is taken between it and the best weights known. The model's minimum rises to the optimum all
+the same, and its multipliers certify where no single a does: with rank-deficient kernels, and where a
+weight is zero.
 """
 
 from __future__ import annotations

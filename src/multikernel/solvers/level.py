@@ -5,14 +5,16 @@ g(a) - 1/2 beta'q(a) below it.
 Given: the point at any weights. Each step
 
 1. minimises the largest cut over B (lower), and takes the best primal value met (upper);
-2. projects the current weights onto {beta in B : every cut <= lower + fraction (upper - lower)}, the level set;
+2. projects the current weights onto {beta in B : every cut <= lower + fraction (upper - lower)}, the level
+   set;
 3. solves the single-kernel problem there, which gives the next cut.
 
 Returned: the point at the best weights met; the master's multipliers give the lower bound.
 
-Reference: Xu, Jin, King & Lyu 2009, An extended level method for efficient multiple kernel learning. We differ in
-taking every set of weights that has rows for a conic solver, in scaling the projected weights back to the boundary
-of B, where J is no larger, and in solving inner problems only as exactly as the gap asks for.
+Reference: Xu, Jin, King & Lyu 2009, An extended level method for efficient multiple kernel learning. We
+differ in taking every set of weights that has rows for a conic solver, in scaling the projected weights
+back to the boundary of B, where J is no larger, and in solving inner problems only as exactly as the gap
+asks for.
 """
 
 from __future__ import annotations

@@ -1,17 +1,19 @@
 """The whole problem as one conic programme, for small n, after Lanckriet et al. 2004 and Bach et al. 2004.
 
-Problem: the dual of min over B of max_{a in A} g(a) - 1/2 beta'q(a), with K_k = L_k L_k',
+Problem: the dual of min over B of max_{a in A} g(a) - 1/2 beta'q(a), where q_k = |L_k'a|^2,
 
     max  g(a) - 1/2 s     over  a in A,   |L_k' a|^2 <= t_k for every k,   sigma_B(t) <= s
 
-Given: a machine with linear g on a box with one equality, and a mixing whose support function has rows for a conic
-solver; each kernel is factorised by its eigenvectors, tiny eigenvalues dropped.
-Returned: weights, the multipliers of the p quadratic constraints, and the a of the programme itself, which is the one
-that certifies where kernels are rank-deficient and a solution at fixed weights need not. When the pair misses the
-tolerance, the inner solver polishes a at these weights, and the bound of the conic a is kept.
+Given: a machine with linear g on a box with one equality, and a mixing whose support function has rows for a
+conic solver; each kernel is factorised by its eigenvectors, tiny eigenvalues dropped.
+Returned: weights, the multipliers of the p quadratic constraints, and the a of the programme itself, which
+is the one that certifies where kernels are rank-deficient and a solution at fixed weights need not. When
+the pair misses the tolerance, the inner solver polishes a at these weights, and the bound of the conic a is
+kept.
 
-Reference: (4) in Sonnenburg et al. 2005 states the programme for the simplex. We differ in taking every norm, and in
-solving again in units of the solution's own size when the first answer is not exact enough.
+Reference: (4) in Sonnenburg et al. 2005 states the programme for the simplex. We differ in taking every
+norm, in projecting the kernels onto the equality's null space, and in solving again in other units when the
+first answer is not exact enough.
 """
 
 from __future__ import annotations
@@ -45,8 +47,8 @@ class QCQP(Solver):
     ----------
     memory_limit : float
         Largest programme attempted, in bytes; about 100 bytes for each entry of each kernel.
-    attempts : int
-        Number of units in which the programme is tried.
+    units : tuple of float
+        Multiples of the natural unit of a in which the programme is tried, until one answer is exact enough.
 
     Examples
     --------
@@ -66,7 +68,7 @@ class QCQP(Solver):
     requires: ClassVar[tuple[str, ...]] = ("machine.conic", "mixing.support_rows")
 
     memory_limit: float = 4e9
-    attempts: int = 4
+    units: tuple[float, ...] = (1.0, 10.0, 0.1, 100.0)
 
     def start(self, point: Point, tol: float) -> _State:
         gram = point.problem.gram
@@ -77,11 +79,9 @@ class QCQP(Solver):
                 f"{gram.n_samples} samples, more than its memory_limit of {self.memory_limit / 1e9:.3g} GB: "
                 "it is meant for small problems, choose another solver."
             )
-        everything = np.arange(gram.n_samples)
-        factors = [
-            _factor(gram.rows(everything, np.array([k]))[0].astype(np.float64)) for k in range(gram.n_kernels)
-        ]
-        return _State(tol, factors)
+        everything, normal = np.arange(gram.n_samples), _normal(point.problem.machine.conic())
+        kernels = (gram.rows(everything, np.array([k]))[0] for k in range(gram.n_kernels))
+        return _State(tol, [_factor(K.astype(np.float64), normal) for K in kernels])
 
     def step(self, point: Point, state: _State, certificate: Certificate) -> Step:
         machine, mixing = point.problem.machine, point.problem.mixing
@@ -89,34 +89,51 @@ class QCQP(Solver):
         spread = max(float(np.mean(np.sum(L**2, axis=1))) for L in state.factors)
         largest = float(np.abs(np.concatenate([conic.lower, conic.upper])).max())
         unit = min(largest, 1.0 / spread) if spread > 0 else largest
-        lower, best, found = -np.inf, np.inf, (point.beta, point.a)
-        for _ in range(self.attempts):
-            a, beta = _solve_programme(state.factors, conic, mixing, unit)
+        best = _Best()
+        for factor in self.units:
+            a, beta = _solve_programme(state.factors, conic, mixing, factor * unit)
             point.set_weights(boundary_point(beta, mixing))
-            point.set_dual(machine.repair(unit * a))
-            now = certify(point)
-            lower = max(lower, now.lower)
-            if now.upper < best:
-                best, found = now.upper, (point.beta, point.a)
-            if best - lower <= state.tol * abs(best):
+            point.set_dual(machine.repair(factor * unit * a))
+            if best.take(point, state.tol):
                 break
-            point.solve(0.1 * state.tol * abs(best))
-            upper = certify(point).upper
-            if upper < best:
-                best, found = upper, (point.beta, point.a)
-            if best - lower <= state.tol * abs(best):
+            point.solve(0.1 * state.tol * abs(best.upper))
+            if best.take(point, state.tol):
                 break
-            size = float(np.abs(point.a).max())
-            unit = size if size > 0 and not 0.3 < size / unit < 3 else 0.1 * unit
-        point.set_weights(found[0])
-        point.set_dual(found[1])
-        return Step(lower, done=True)
+        point.set_weights(best.beta)
+        point.set_dual(best.a)
+        return Step(best.lower, done=True)
 
 
-def _factor(K: np.ndarray) -> np.ndarray:
-    """L with K = L L' up to rounding."""
+class _Best:
+    """The best weights and coefficients, and the best lower bound, of several attempts."""
+
+    def __init__(self) -> None:
+        self.upper, self.lower = np.inf, -np.inf
+
+    def take(self, point: Point, tol: float) -> bool:
+        """Take what is better of the point; return whether the gap is below ``tol``."""
+        now = certify(point)
+        self.lower = max(self.lower, now.lower)
+        if now.upper < self.upper:
+            self.upper, self.beta, self.a = now.upper, point.beta, point.a
+        return self.upper - self.lower <= tol * abs(self.upper)
+
+
+def _normal(conic) -> np.ndarray | None:
+    """The unit vector to which every a is orthogonal, if there is one."""
+    if conic.equality is None or conic.total != 0:
+        return None
+    return conic.equality / np.linalg.norm(conic.equality)
+
+
+def _factor(K: np.ndarray, normal: np.ndarray | None) -> np.ndarray:
+    """L with a'Ka = |L'a|^2 up to rounding, for every a orthogonal to ``normal``."""
+    size = float(np.abs(np.diag(K)).max())
+    if normal is not None:
+        Ku = K @ normal
+        K = K - np.outer(normal, Ku) - np.outer(Ku, normal) + (normal @ Ku) * np.outer(normal, normal)
     values, vectors = np.linalg.eigh(0.5 * (K + K.T))
-    keep = values > 1e-14 * len(K) * max(values[-1], 0.0)
+    keep = values > 1e-14 * len(K) * size
     return vectors[:, keep] * np.sqrt(values[keep])
 
 

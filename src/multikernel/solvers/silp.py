@@ -4,15 +4,15 @@ Problem: min over B of J(beta) = max_{a in A} g(a) - 1/2 beta'q(a), B a polyhedr
 
     min theta   over  theta >= g(a) - 1/2 beta'q(a)  for all a in A,   beta in B          (7), (10)
 
-Given: the point at any weights. Each step solves the single-kernel problem (11) at the current weights, adds its a
-as a row, and moves to the optimum of the restricted master, a linear programme that stays loaded in HiGHS and is
-restarted by the dual simplex.
+Given: the point at any weights. Each step solves the single-kernel problem (11) at the current weights,
+adds its a as a row, and moves to the optimum of the restricted master, a linear programme that stays loaded
+in HiGHS and is restarted by the dual simplex.
 Returned: the point at the best weights met; the master's multipliers give the lower bound.
 
-Reference: Sonnenburg, Raetsch, Schaefer 2005, with the signs of (7) turned round (S_k = 1/2 q_k - g and theta).
-We differ in the stopping rule: the paper stops on the normalised violation |1 - S^t / theta^t| of the newest row,
-which is recorded as ``violation`` in the history but bounds no gap when the inner problem is solved inexactly; and
-in the inner problem, which is solved only as exactly as the gap asks for.
+Reference: Sonnenburg, Raetsch, Schaefer 2005, with the signs of (7) turned round (S_k = 1/2 q_k - g and
+theta). We differ in the stopping rule: the paper stops on the normalised violation |1 - S^t / theta^t| of
+the newest row, which is recorded as ``violation`` in the history but bounds no gap when the inner problem
+is solved inexactly; and in the inner problem, which is solved only as exactly as the gap asks for.
 """
 
 from __future__ import annotations

@@ -3,17 +3,18 @@
 Problem: min over the simplex of J(beta) = max_{a in A} g(a) - 1/2 beta'q(a), convex, with gradient -q/2.
 Given: the point at any weights. Each step (their Algorithm 1)
 
-1. takes the reduced gradient with the largest weight as pivot, D, a descent direction whose entries sum to zero;
-2. goes as far as the first weight that becomes zero, and while J falls there, takes that entry out of D (the pivot
-   gets its share) and goes on;
+1. takes the reduced gradient with the largest weight as pivot, D, a descent direction whose entries sum to
+   zero;
+2. goes as far as the first weight that becomes zero, and while J falls there, takes that entry out of D
+   (the pivot gets its share) and goes on;
 3. searches the last segment for its minimum.
 
 Returned: the point at the best weights met; bounds by the driver, and by cuts where those do not close.
 
-We differ in the line search, which follows the sign of the slope -q'D/2, known at every point for nothing, and in
-one safeguard: a method of first order zigzags close to the optimum, and with rank-deficient kernels no single a
-certifies it, so that where the gap has not halved for ``patience`` steps, every second one is an in-out step on the
-cuts collected so far.
+We differ in the line search, which follows the sign of the slope -q'D/2, known at every point for nothing,
+and in one safeguard: a method of first order zigzags close to the optimum, and with rank-deficient kernels
+no single a certifies it, so that where the gap has not halved for ``patience`` steps, every second one is
+an in-out step on the cuts collected so far.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _FINEST = 1e-4
 
 @dataclass
 class _Place:
-    """Weights, coefficients, quadratic forms and primal value of a place where the inner problem was solved."""
+    """Weights, coefficients, quadratic forms and primal value where the inner problem was solved."""
 
     beta: np.ndarray
     a: np.ndarray

@@ -4,15 +4,15 @@ Problem: min over B of J(beta) = max_{a in A} g(a) - 1/2 beta'q(a), written as t
 
     min theta   over  theta >= g(a) - 1/2 beta'q(a)  for all a in A,   ||beta||_r <= 1, beta >= 0     (OP 1)
 
-Given: the point at any weights. Each step adds the a of the single-kernel problem at the current weights, and
-moves to the optimum of the master over the rows so far, a conic programme solved by Clarabel: a second-order cone
-for norm 2, power cones for the others, linear rows for the simplex and the plain sum.
+Given: the point at any weights. Each step adds the a of the single-kernel problem at the current weights,
+and moves to the optimum of the master over the rows so far, a conic programme solved by Clarabel: a
+second-order cone for norm 2, power cones for the others, linear rows for the simplex and the plain sum.
 Returned: the point at the best weights met; the master's multipliers give the lower bound.
 
 Reference: Kloft, Brefeld, Laskov, Sonnenburg 2008, Optimization Problem 1 (its "1'alpha <= eta 1'" reads
-alpha <= eta 1). We differ in taking every norm, in stopping on the duality gap, in scaling the master's weights
-to norm one (an optimum is there: their Theorem 1, which for uniqueness needs positive definite kernels), and in
-solving the inner problem only as exactly as the gap asks for.
+alpha <= eta 1). We differ in taking every norm, in stopping on the duality gap, in scaling the master's
+weights to norm one (an optimum is there: their Theorem 1, which for uniqueness needs positive definite
+kernels), and in solving the inner problem only as exactly as the gap asks for.
 """
 
 from __future__ import annotations

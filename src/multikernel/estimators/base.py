@@ -1,0 +1,198 @@
+"""What every estimator that learns a mix of kernels shares.
+
+    parameters -> samples -> kernels -> Gram -> problems -> solutions -> fitted attributes
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.utils.metaestimators import _BaseComposition
+from sklearn.utils.validation import check_is_fitted
+
+from multikernel.estimators.checks import warn_constant
+from multikernel.estimators.computed import ComputedKernels
+from multikernel.estimators.expansion import Expansion
+from multikernel.estimators.precomputed import StackedKernels
+from multikernel.estimators.progress import progress
+from multikernel.estimators.reporting import GramInfo
+from multikernel.estimators.samples import check_samples
+from multikernel.estimators.training import TrainingKernels
+from multikernel.gram.subset import SubsetGram
+from multikernel.kernels.bank import KernelBank
+from multikernel.machines.base import Machine
+from multikernel.mixing import mixing_for
+from multikernel.problem import Problem
+from multikernel.solution import INTERRUPTED, Solution
+from multikernel.solve import solve
+from multikernel.threads import resolve_threads
+
+
+class BaseMKL(_BaseComposition):
+    """Base class of the estimators; the parameters are those of its subclasses."""
+
+    kernels: Any
+    norm: float
+    normalize: Any
+    psd: str
+    solver: Any
+    tol: float
+    max_iter: int
+    gram: str
+    memory_limit: Any
+    verbose: int
+    n_jobs: int | None
+    _expansion: Expansion
+
+    # ---- parameters: name__gamma of the entries (name, kernel, columns)
+
+    @property
+    def _precomputed(self) -> bool:
+        return isinstance(self.kernels, str) and self.kernels == "precomputed"
+
+    @property
+    def _entries(self) -> list[tuple[str, Any, Any]]:
+        entries = self.kernels if isinstance(self.kernels, list) else []
+        return [entry for entry in entries if isinstance(entry, tuple) and len(entry) == 3]
+
+    @property
+    def _named_kernels(self) -> list[tuple[str, Any]]:
+        return [(name, kernel) for name, kernel, _ in self._entries]
+
+    @_named_kernels.setter
+    def _named_kernels(self, pairs: Sequence[tuple[str, Any]]) -> None:
+        new = dict(pairs)
+        own = {id(entry) for entry in self._entries}
+        self.kernels = [
+            (entry[0], new[entry[0]], entry[2]) if id(entry) in own else entry for entry in self.kernels
+        ]
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters; with ``deep`` also those of named kernels, as ``name__parameter``."""
+        return self._get_params("_named_kernels", deep=deep)
+
+    def set_params(self, **params: Any) -> BaseMKL:
+        """Set parameters, also those of named kernels, as ``name__parameter``."""
+        if "kernels" in params:
+            self.kernels = params.pop("kernels")
+        self._set_params("_named_kernels", **params)
+        return self
+
+    def _sk_visual_block_(self):
+        from sklearn.utils._repr_html.estimator import _VisualBlock
+
+        if not self._entries:
+            return _VisualBlock("single", self, names=type(self).__name__, name_details=str(self))
+        names, kernels, columns = zip(*self._entries, strict=True)
+        return _VisualBlock("parallel", kernels, names=names, name_details=[str(each) for each in columns])
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.three_d_array = self._precomputed
+        tags.target_tags.required = True
+        return tags
+
+    # ---- the parts of a fit
+
+    def _make_kernels(self, X: Any, weight: np.ndarray | None) -> TrainingKernels:
+        """Fit the kernels and evaluate them on the training samples; a stack leaves out weights of zero."""
+        options = {
+            "psd": self.psd, "gram": self.gram, "memory_limit": self.memory_limit,
+            "n_threads": resolve_threads(self.n_jobs),
+        }  # fmt: skip
+        if weight is not None and np.all(weight == weight[0]):
+            weight = None
+        kernels: TrainingKernels
+        if self._precomputed:
+            kernels = StackedKernels(X, weight, self.normalize, **options)
+        else:
+            kernels = ComputedKernels(KernelBank.fit(self.kernels, X, weight, self.normalize), X, weight, **options)
+        warn_constant(kernels.names, kernels.constant)
+        return kernels
+
+    def _solve_all(
+        self,
+        kernels: TrainingKernels,
+        machines: Sequence[Machine],
+        subsets: Sequence[np.ndarray | None],
+        labels: Sequence[str],
+    ) -> list[Solution]:
+        """Solve one problem per machine, each on its subset of the samples (None for all)."""
+        solutions: list[Solution] = []
+        while len(solutions) < len(machines):
+            t = len(solutions)
+            # Ctrl-C ends the whole fit: what follows keeps its start
+            interrupted = bool(solutions) and solutions[-1].status == INTERRUPTED
+            gram = kernels.gram if subsets[t] is None else SubsetGram(kernels.gram, subsets[t])
+            with progress(self.verbose, self.tol, labels[t]) as callback:
+                solution = solve(
+                    Problem(gram, machines[t], mixing_for(self.norm)), self.solver,
+                    tol=self.tol, max_iter=0 if interrupted else self.max_iter, callback=callback,
+                )  # fmt: skip
+            if interrupted:
+                solution = replace(solution, status=INTERRUPTED)
+            suspects = kernels.negative_curvature(solution.outputs, solution.dual_coef)
+            if len(suspects):
+                # problems solved before shared the kernel, and are solved again with the repaired one
+                kernels.settle(suspects)
+                solutions = []
+            else:
+                solutions.append(solution)
+        return solutions
+
+    def _store_model(
+        self, kernels: TrainingKernels, solutions: Sequence[Solution], coef: np.ndarray, balanced: bool
+    ) -> None:
+        """Set the fitted attributes that every estimator has; those of a single problem drop their first axis.
+
+        Parameters
+        ----------
+        kernels : TrainingKernels
+            The kernels.
+        solutions : sequence of Solution
+            One per problem.
+        coef : ndarray of shape (n, T)
+            Coefficients of all samples that take part.
+        balanced : bool
+            Whether they sum to zero.
+        """
+        weights = np.array([solution.weights for solution in solutions])
+        intercepts = np.array([solution.intercept for solution in solutions])
+        self._expansion = kernels.expansion(weights, coef, intercepts, balanced)
+        support = np.flatnonzero(coef.any(axis=1))
+        one = len(solutions) == 1
+
+        def each(values: Sequence, kind: Any = np.array) -> Any:
+            return values[0] if one else kind(values)
+
+        self.kernel_names_ = list(kernels.names)
+        self.weights_ = each(weights)
+        self.dual_coef_ = each(coef[support].T)
+        self.intercept_ = each(intercepts.tolist())
+        self.objective_ = each([solution.upper for solution in solutions])
+        self.dual_objective_ = each([solution.lower for solution in solutions])
+        self.duality_gap_ = each([solution.gap for solution in solutions])
+        self.n_iter_ = each([solution.n_iter for solution in solutions])
+        self.status_ = each([solution.status for solution in solutions], list)
+        self.history_ = each(
+            [{key: np.array(column) for key, column in solution.history.items()} for solution in solutions], list
+        )
+        self.solver_ = solutions[0].solver
+        self.gram_ = GramInfo(kernels.gram.kind, str(kernels.gram.dtype), kernels.gram.nbytes)
+        self._support = support
+
+    # ---- evaluation
+
+    def _outputs(self, X: Any) -> np.ndarray:
+        """Return the outputs of all problems on other samples, shape (n_samples, T)."""
+        check_is_fitted(self)
+        X = check_samples(self, X, reset=False)
+        return self._expansion.evaluate(X, resolve_threads(self.n_jobs))
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Whether `fit` has made a model."""
+        return hasattr(self, "_expansion")

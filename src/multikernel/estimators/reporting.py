@@ -1,0 +1,86 @@
+"""What a fitted model says about itself: storage, contributions of the kernels, how far a solver came."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from multikernel.solution import CONVERGED, INTERRUPTED, MAX_ITER, Solution
+
+
+@dataclass(frozen=True)
+class GramInfo:
+    """How the kernels of a fit were kept.
+
+    Attributes
+    ----------
+    kind : str
+        "dense", "lazy" or "mapped".
+    dtype : str
+        Precision of the entries.
+    nbytes : int
+        Bytes of kernels held beside the caller's own at the end of the fit.
+    """
+
+    kind: str
+    dtype: str
+    nbytes: int
+
+
+def contributions(weights: np.ndarray, outputs: np.ndarray, sample_weight: np.ndarray | None = None) -> np.ndarray:
+    """Return cov(f_k, f) / var(f) over the samples, f_k = beta_k K_k a and f their sum.
+
+    Shares that sum to one; zeros where f is constant.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (p,)
+        Kernel weights beta.
+    outputs : ndarray of shape (p, n)
+        K_k a.
+    sample_weight : ndarray of shape (n,), optional
+        Weights of the samples.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> contributions(np.array([0.5, 0.5]), np.array([[1.0, -1.0], [3.0, -3.0]]))
+    array([0.25, 0.75])
+    """
+    parts = weights[:, None] * outputs
+    parts -= np.average(parts, axis=1, weights=sample_weight)[:, None]
+    total = parts.sum(axis=0)
+    size = np.abs(total).max(initial=0.0)
+    if size <= 1e-300:
+        return np.zeros(len(weights))
+    total = total / size
+    weighted = total if sample_weight is None else total * sample_weight
+    return parts @ weighted / (size * (total @ weighted))
+
+
+def warn_unfinished(estimator: Any, solutions: Sequence[Solution], labels: Sequence[str]) -> None:
+    """Warn of problems that did not reach the gap asked for: what happened, the likely causes, what to try."""
+    for solution, label in zip(solutions, labels, strict=True):
+        if solution.status != CONVERGED:
+            where = f" on the problem {label!r}" if len(solutions) > 1 else ""
+            warnings.warn(_sentence(estimator, where, solution), ConvergenceWarning, stacklevel=3)
+
+
+def _sentence(estimator: Any, where: str, solution: Solution) -> str:
+    owner, steps = type(estimator).__name__, f"{solution.n_iter} iteration{'s' if solution.n_iter != 1 else ''}"
+    worth = f"The model returned is the best one found, certified to within a relative gap of {solution.gap:.2g}."
+    if solution.status == INTERRUPTED:
+        return f"{owner} was interrupted{where} after {steps}. {worth}"
+    what = "reached max_iter" if solution.status == MAX_ITER else "made no further progress"
+    return (
+        f"{owner} {what}{where}: after {steps} the relative duality gap is {solution.gap:.2g}, above "
+        f"tol={estimator.tol:g}. {worth} Likely causes: (a) max_iter={estimator.max_iter} is too small for this tol, or tol is "
+        f"below what the precision of the kernels allows: raise max_iter or tol; (b) the kernels are scaled very "
+        f"differently or are nearly copies of each other: try normalize='variance'; (c) C={estimator.C:g} is very large, or "
+        f"the solver {solution.solver!r} is slow on this problem: try a smaller C or solver='auto'."
+    )

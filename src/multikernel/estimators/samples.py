@@ -1,0 +1,86 @@
+"""Samples and their weights as estimators take them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils import assert_all_finite, check_consistent_length, column_or_1d
+from sklearn.utils.validation import _check_sample_weight, _num_samples, validate_data
+
+from multikernel.gram.stack import KernelStack, stack_kernels
+
+
+def check_samples(estimator: Any, X: Any, *, reset: bool) -> Any:
+    """Return samples as the kernels take them: a float64 array, a CSR matrix, a data frame, strings or a stack.
+
+    Data frames of numbers become arrays, others are left as they are; the names of their columns are learned, or
+    compared with those of fit, first.
+
+    Sets: ``n_features_in_`` and ``feature_names_in_`` of the estimator when ``reset``.
+    """
+    owner = type(estimator).__name__
+    if estimator._precomputed:
+        return _check_stack(estimator, X, reset)
+    if isinstance(X, KernelStack):
+        raise ValueError(
+            f"The 'kernels' parameter of {owner} must be 'precomputed' for a KernelStack. Got {estimator.kernels!r} instead."
+        )
+    if _is_text(X):
+        return np.asarray(X, dtype=object)
+    if _is_frame(X) and not all(_is_numeric(kind) for kind in X.dtypes):
+        validate_data(estimator, X, reset=reset, skip_check_array=True)
+        if _num_samples(X) < 1:
+            raise ValueError(f"{owner} needs at least one sample. Got a data frame without rows.")
+        return X
+    return validate_data(estimator, X, reset=reset, accept_sparse="csr", dtype=np.float64)
+
+
+def check_targets(estimator: Any, X: Any, y: Any) -> np.ndarray:
+    """Return the targets as a 1-D array, one per sample."""
+    if y is None:
+        raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None.")
+    y = column_or_1d(y, warn=True)
+    assert_all_finite(y, input_name="y")
+    check_consistent_length(X, y)
+    return y
+
+
+def check_weight(X: Any, sample_weight: Any) -> np.ndarray | None:
+    """Return non-negative sample weights, None for none."""
+    if sample_weight is None:
+        return None
+    weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    if not weight.any():
+        raise ValueError("The sample weights must not all be zero. Got only zeros.")
+    return weight
+
+
+def _check_stack(estimator: Any, X: Any, reset: bool) -> KernelStack:
+    if not isinstance(X, KernelStack):
+        if not isinstance(X, np.ndarray) or X.ndim != 3 or (reset and X.shape[1] != X.shape[2]):
+            shape = f"an array of shape {X.shape}" if isinstance(X, np.ndarray) else type(X).__name__
+            raise ValueError(
+                "With kernels='precomputed' X must be stack_kernels(...) of square matrices, or an array of shape "
+                f"(n_kernels, n_rows, n_train). Got {shape} instead."
+            )
+        X = stack_kernels(X)
+    if reset:
+        estimator.n_features_in_ = X.shape[1]
+    return X
+
+
+def _is_frame(X: Any) -> bool:
+    return hasattr(X, "columns") and hasattr(X, "dtypes") and not sparse.issparse(X)
+
+
+def _is_numeric(kind: Any) -> bool:
+    return getattr(kind, "kind", "O") in "biuf"
+
+
+def _is_text(X: Any) -> bool:
+    """Whether the samples are a sequence of strings."""
+    if isinstance(X, (str, bytes)) or not hasattr(X, "__len__") or getattr(X, "ndim", 1) != 1 or len(X) == 0:
+        return False
+    return isinstance(X.iloc[0] if hasattr(X, "iloc") else X[0], str)
