@@ -52,7 +52,7 @@ lint: $(VENV)/.dev
 	$(BIN)/mypy
 
 docs: $(VENV)/.docs
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
+	$(BIN)/mkdocs build
 
 bench: $(VENV)/.package
 	$(BIN)/python benchmarks/run.py
@@ -65,4 +65,4 @@ papers: $(VENV)/.package
 
 clean:
 	rm -rf $(VENV) build dist site .coverage .coverage.* htmlcov .pytest_cache .ruff_cache .mypy_cache .hypothesis
-	find src tests benchmarks examples papers -name __pycache__ -type d -prune -exec rm -rf {} +
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

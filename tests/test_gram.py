@@ -43,7 +43,9 @@ def explicit(K: np.ndarray, form: AffineForm) -> np.ndarray:
 def as_lazy(K, form, **options) -> LazyGram:
     whole = explicit(K, form)
     diag = np.diagonal(whole, axis1=1, axis2=2)
-    return LazyGram(lambda kernels, idx: ((k, whole[k, idx]) for k in kernels), diag, dtype=K.dtype, **options)
+    return LazyGram(
+        lambda kernels, idx: ((k, whole[k, idx]) for k in kernels), diag, dtype=K.dtype, **options
+    )
 
 
 def as_mapped(K, form) -> MappedGram:
@@ -132,7 +134,9 @@ def test_a_subset_is_the_kernels_restricted(storage):
     gram.add_outputs(F, rows, np.array([1.0, -2.0]))
     np.testing.assert_allclose(F, reference[:, 3] - 2 * reference[:, 0])
     out = np.zeros((5, 5))
-    np.testing.assert_allclose(gram.combine(beta, rows, out, rows)[rows], np.tensordot(beta, reference, 1)[rows])
+    np.testing.assert_allclose(
+        gram.combine(beta, rows, out, rows)[rows], np.tensordot(beta, reference, 1)[rows]
+    )
     assert gram.nbytes == gram.parent.nbytes and gram.kind == gram.parent.kind
 
 
@@ -256,15 +260,27 @@ def test_too_little_memory_is_one_sentence():
 
 @pytest.mark.parametrize(
     ("text", "size"),
-    [("2GB", 2e9), ("1.5 gb", 1.5e9), ("10MiB", 10 * 2**20), ("3 k", 3e3), ("1e3", 1e3), ("5 TB", 5e12), (7, 7.0)],
+    [
+        ("2GB", 2e9),
+        ("1.5 gb", 1.5e9),
+        ("10MiB", 10 * 2**20),
+        ("3 k", 3e3),
+        ("1e3", 1e3),
+        ("5 TB", 5e12),
+        (7, 7.0),
+    ],
 )
 def test_sizes_are_numbers_or_texts(text, size):
     assert parse_bytes(text) == size
 
 
-@pytest.mark.parametrize("wrong", ["much", "", "GB", "1.2.3GB", ".", "0", -1, 0, True, float("nan"), None, "2 XB"])
+@pytest.mark.parametrize(
+    "wrong", ["much", "", "GB", "1.2.3GB", ".", "0", -1, 0, True, float("nan"), None, "2 XB"]
+)
 def test_other_sizes_are_refused(wrong):
-    with pytest.raises(ValueError, match=r"'memory_limit' parameter must be None, a positive number .* Got .* instead"):
+    with pytest.raises(
+        ValueError, match=r"'memory_limit' parameter must be None, a positive number .* Got .* instead"
+    ):
         parse_bytes(wrong)
 
 

@@ -111,22 +111,26 @@ def minimise_conic(g: np.ndarray, Q: np.ndarray, mixing: Mixing) -> tuple[np.nda
     beta = mixing.start(p)
     # theta is measured in units of its own size, which is known when the programme was solved once
     unit = _size(g, Q, beta)
-    for _ in range(3):
-        cuts = ConeRows(-np.hstack([0.5 * Q / unit, np.ones((T, 1))]), -g / unit, (("nonnegative", T),))
+    for _ in range(4):
+        # and each cut in units of its own largest coefficient
+        row = np.maximum(1.0, 0.5 * Q.max(axis=1) / unit)[:, None]
+        cuts = ConeRows(
+            -np.hstack([0.5 * Q / unit, np.ones((T, 1))]) / row, -g / (unit * row[:, 0]), (("nonnegative", T),)
+        )
         x, (_, z) = solve_conic(
             np.zeros(m + 1), theta, [(weights, np.arange(m)), (cuts, np.append(np.arange(p), m))]
         )
-        beta = x[:p]
+        beta = boundary_point(x[:p], mixing)
         size = _size(g, Q, beta)
-        if not 0 < size < 0.1 * unit:
+        if 0.1 * unit < size < 10.0 * unit:
             break
         unit = size
-    return boundary_point(beta, mixing), np.maximum(z, 0.0)
+    return beta, np.maximum(z, 0.0) / row[:, 0]
 
 
 def _size(g: np.ndarray, Q: np.ndarray, beta: np.ndarray) -> float:
     """Size of the model at beta."""
-    return float(np.max(np.abs(g - 0.5 * Q @ beta))) or 1.0
+    return abs(float(np.max(g - 0.5 * Q @ beta))) or 1.0
 
 
 def boundary_point(beta: np.ndarray, mixing: Mixing) -> np.ndarray:

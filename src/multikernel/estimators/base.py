@@ -1,6 +1,6 @@
 """What every estimator that learns a mix of kernels shares.
 
-    parameters -> samples -> kernels -> Gram -> problems -> solutions -> fitted attributes
+parameters -> samples -> kernels -> Gram -> problems -> solutions -> fitted attributes
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from multikernel.estimators.expansion import Expansion
 from multikernel.estimators.precomputed import StackedKernels
 from multikernel.estimators.progress import progress
 from multikernel.estimators.reporting import GramInfo
-from multikernel.estimators.samples import check_samples
+from multikernel.estimators.samples import as_numbers, check_samples
 from multikernel.estimators.training import TrainingKernels
 from multikernel.gram.subset import SubsetGram
 from multikernel.kernels.bank import KernelBank
@@ -110,7 +110,8 @@ class BaseMKL(_BaseComposition):
         if self._precomputed:
             kernels = StackedKernels(X, weight, self.normalize, **options)
         else:
-            kernels = ComputedKernels(KernelBank.fit(self.kernels, X, weight, self.normalize), X, weight, **options)
+            bank = KernelBank.fit(self.kernels, X, weight, self.normalize)
+            kernels = ComputedKernels(bank, as_numbers(X), weight, **options)
         warn_constant(kernels.names, kernels.constant)
         return kernels
 
@@ -135,7 +136,7 @@ class BaseMKL(_BaseComposition):
                 )  # fmt: skip
             if interrupted:
                 solution = replace(solution, status=INTERRUPTED)
-            suspects = kernels.negative_curvature(solution.outputs, solution.dual_coef)
+            suspects = kernels.negative_curvature(solution)
             if len(suspects):
                 # problems solved before shared the kernel, and are solved again with the repaired one
                 kernels.settle(suspects)
@@ -179,7 +180,8 @@ class BaseMKL(_BaseComposition):
         self.n_iter_ = each([solution.n_iter for solution in solutions])
         self.status_ = each([solution.status for solution in solutions], list)
         self.history_ = each(
-            [{key: np.array(column) for key, column in solution.history.items()} for solution in solutions], list
+            [{key: np.array(column) for key, column in solution.history.items()} for solution in solutions],
+            list,
         )
         self.solver_ = solutions[0].solver
         self.gram_ = GramInfo(kernels.gram.kind, str(kernels.gram.dtype), kernels.gram.nbytes)

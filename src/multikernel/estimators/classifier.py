@@ -192,7 +192,7 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         self.classes_, codes = np.unique(y[kept], return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError(
-                f"{type(self).__name__} needs samples of at least 2 classes. Got one class only: {self.classes_[0]!r}."
+                f"{type(self).__name__} needs samples of at least 2 classes. Got one class only: {self.classes_.tolist()[0]!r}."
             )
         if weight is not None and not self._precomputed and len(kept) < len(y):
             X, weight = take_rows(X, kept), weight[kept]
@@ -200,7 +200,9 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         own = None if weight is None else weight[weight > 0]
         cost = self._costs(codes, y[kept], own)
         tasks = binary_tasks(codes, self.classes_, self.multiclass)
-        machines = [SVC(task.y, cost if task.idx is None else cost[task.idx], self.fit_intercept) for task in tasks]
+        machines = [
+            SVC(task.y, cost if task.idx is None else cost[task.idx], self.fit_intercept) for task in tasks
+        ]
         labels = [task.label for task in tasks]
         solutions = self._solve_all(kernels, machines, [task.idx for task in tasks], labels)
         coef = np.zeros((len(codes), len(tasks)))
@@ -208,7 +210,9 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         for t, (task, solution) in enumerate(zip(tasks, solutions, strict=True)):
             idx = slice(None) if task.idx is None else task.idx
             coef[idx, t] = solution.dual_coef
-            shares.append(contributions(solution.weights, solution.outputs, None if own is None else own[idx]))
+            shares.append(
+                contributions(solution.weights, solution.outputs, None if own is None else own[idx])
+            )
         self._store_model(kernels, solutions, coef, self.fit_intercept)
         self.kernel_contributions_ = shares[0] if len(tasks) == 1 else np.array(shares)
         self.support_ = kept[self._support]

@@ -167,4 +167,3 @@ class ComputedKernels(TrainingKernels):
 
     def _expansion(self, terms, offset, active, kept):
         return ComputedExpansion(terms, offset, self.bank.take(active), take_rows(self.X, kept))
-

@@ -1,7 +1,7 @@
 """More than two classes as several problems of two classes each.
 
-    ovr    one problem per class, that class against the rest; the largest output wins
-    ovo    one problem per pair of classes, on their samples alone; the pairs vote, ties go to the larger outputs
+ovr    one problem per class, that class against the rest; the largest output wins
+ovo    one problem per pair of classes, on their samples alone; the pairs vote, ties go to the larger outputs
 """
 
 from __future__ import annotations

@@ -13,10 +13,9 @@ from multikernel.gram.stack import KernelStack, stack_kernels
 
 
 def check_samples(estimator: Any, X: Any, *, reset: bool) -> Any:
-    """Return samples as the kernels take them: a float64 array, a CSR matrix, a data frame, strings or a stack.
+    """Return valid samples: a float64 array, a CSR matrix, a data frame, an array of strings or a stack.
 
-    Data frames of numbers become arrays, others are left as they are; the names of their columns are learned, or
-    compared with those of fit, first.
+    Data frames stay what they are in fit, where kernels may name their columns; later those of numbers become arrays.
 
     Sets: ``n_features_in_`` and ``feature_names_in_`` of the estimator when ``reset``.
     """
@@ -29,12 +28,18 @@ def check_samples(estimator: Any, X: Any, *, reset: bool) -> Any:
         )
     if _is_text(X):
         return np.asarray(X, dtype=object)
-    if _is_frame(X) and not all(_is_numeric(kind) for kind in X.dtypes):
+    if _is_frame(X) and not _is_numeric(X):
         validate_data(estimator, X, reset=reset, skip_check_array=True)
         if _num_samples(X) < 1:
             raise ValueError(f"{owner} needs at least one sample. Got a data frame without rows.")
         return X
-    return validate_data(estimator, X, reset=reset, accept_sparse="csr", dtype=np.float64)
+    checked = validate_data(estimator, X, reset=reset, accept_sparse="csr", dtype=np.float64)
+    return X if reset and _is_frame(X) else checked
+
+
+def as_numbers(X: Any) -> Any:
+    """Return a data frame of numbers as an array, anything else as it is."""
+    return np.ascontiguousarray(X, dtype=np.float64) if _is_frame(X) and _is_numeric(X) else X
 
 
 def check_targets(estimator: Any, X: Any, y: Any) -> np.ndarray:
@@ -75,8 +80,8 @@ def _is_frame(X: Any) -> bool:
     return hasattr(X, "columns") and hasattr(X, "dtypes") and not sparse.issparse(X)
 
 
-def _is_numeric(kind: Any) -> bool:
-    return getattr(kind, "kind", "O") in "biuf"
+def _is_numeric(frame: Any) -> bool:
+    return all(getattr(kind, "kind", "O") in "biuf" for kind in frame.dtypes)
 
 
 def _is_text(X: Any) -> bool:

@@ -53,7 +53,10 @@ def compute_tiles(
     tiles = [(rows, cols) for i, rows in enumerate(blocks) for cols in blocks[i:]]
     parts = min(team.n_threads, len(tiles))
     return sum(
-        team.run(partial(_some_tiles, bank, X, [int(k) for k in kernels], weight, out, tiles[t::parts]) for t in range(parts))
+        team.run(
+            partial(_some_tiles, bank, X, [int(k) for k in kernels], weight, out, tiles[t::parts])
+            for t in range(parts)
+        )
     )
 
 

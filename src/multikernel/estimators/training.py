@@ -14,6 +14,7 @@ from multikernel.gram.definite import repair, smallest_eigenvalue_ratio
 from multikernel.gram.dense import AffineForm
 from multikernel.gram.inspect import trust_of
 from multikernel.kernels.affine import FittedNormalizer
+from multikernel.solution import Solution
 
 # a kernel is constant where its variance is below this fraction of its mean diagonal
 _NO_VARIANCE = 1e-12
@@ -57,28 +58,34 @@ class TrainingKernels(ABC):
                 self.projectors[int(k)] = fixed.projector.astype(np.float64)
             self.vouched[k] = True
 
-    def negative_curvature(self, outputs: np.ndarray, coef: np.ndarray) -> np.ndarray:
-        """Return the kernels whose a'K_k a, met in training, is negative beyond rounding.
+    def negative_curvature(self, solution: Solution) -> np.ndarray:
+        """Return the kernels that training showed to be indefinite beyond rounding.
 
-        Parameters
-        ----------
-        outputs : ndarray of shape (p, n)
-            K_k a.
-        coef : ndarray of shape (n,)
-            The coefficients a.
+        Either a'K_k a is negative at the solution, or a dual value exceeds a primal one, which no positive
+        semidefinite kernels allow: then the eigenvalues of those that nobody vouches for decide.
         """
+        a, p = solution.dual_coef, len(self.names)
+        rounding = len(a) * trust_of(self.gram.dtype)
         top = np.abs(self.gram.diag()).max(axis=1)
-        bound = len(coef) * trust_of(self.gram.dtype) * top * (coef @ coef)
-        return np.flatnonzero((outputs @ coef < -bound) & ~self.vouched)
+        found = (solution.outputs @ a < -rounding * top * (a @ a)) & ~self.vouched
+        upper, lower = solution.upper, max(solution.history["lower"], default=-np.inf)
+        if lower > upper + max(1e-6 * abs(upper), 1e3 * solution.floor):
+            for k in np.flatnonzero(~self.vouched & ~found):
+                found[k] = smallest_eigenvalue_ratio(self._matrix(int(k))) < -rounding
+        return np.arange(p)[found]
 
     def settle(self, suspects: np.ndarray) -> None:
         """Repair kernels found indefinite in training, or raise."""
         if self.psd == "error":
             which = np.isin(np.arange(len(self.names)), suspects)
-            raise indefinite_error(self.names, which, smallest_eigenvalue_ratio(self._matrix(int(suspects[0]))))
+            raise indefinite_error(
+                self.names, which, smallest_eigenvalue_ratio(self._matrix(int(suspects[0])))
+            )
         self.repair(suspects)
 
-    def expansion(self, weights: np.ndarray, coef: np.ndarray, intercepts: np.ndarray, balanced: bool) -> Expansion:
+    def expansion(
+        self, weights: np.ndarray, coef: np.ndarray, intercepts: np.ndarray, balanced: bool
+    ) -> Expansion:
         """Return what evaluates the model on other samples.
 
         Parameters
@@ -114,13 +121,17 @@ class TrainingKernels(ABC):
         """Put a matrix in the place of a normalised kernel."""
 
     @abstractmethod
-    def _expansion(self, terms: list[Term], offset: np.ndarray, active: np.ndarray, kept: np.ndarray) -> Expansion:
+    def _expansion(
+        self, terms: list[Term], offset: np.ndarray, active: np.ndarray, kept: np.ndarray
+    ) -> Expansion:
         """Join the terms with what this kind of kernels needs."""
 
 
 def refuse_repair(psd: str) -> ValueError:
     """Return the error about repairs of kernels that are not stored."""
-    return ValueError(f"psd={psd!r} repairs a kernel as a whole and needs gram='dense' or 'mapped'. Got 'lazy' instead.")
+    return ValueError(
+        f"psd={psd!r} repairs a kernel as a whole and needs gram='dense' or 'mapped'. Got 'lazy' instead."
+    )
 
 
 def affine_form(normalizers: Sequence[FittedNormalizer]) -> AffineForm:

@@ -11,7 +11,7 @@ from functools import partial
 import numpy as np
 
 from multikernel.gram.base import Gram
-from multikernel.gram.loops import add_outputs
+from multikernel.gram.loops import add_outputs, gather_block
 
 
 class Combined:
@@ -59,10 +59,15 @@ class Combined:
         self.have[rows] = True
 
     def block(self, idx: np.ndarray) -> np.ndarray:
-        """Return K_beta[idx, idx], in the storage precision."""
+        """Return K_beta[idx, idx], a new array in the storage precision."""
         self.ensure(idx)
-        sub = self.matrix[idx][:, idx]
-        return sub if self.scale == 1.0 else self.scale * sub
+        out = np.empty((len(idx), len(idx)), self.matrix.dtype)
+        team = self.gram.team
+        team.run(
+            partial(gather_block, self.matrix, self.scale, idx, lo, hi, out)
+            for lo, hi in team.split(len(idx), 32)
+        )
+        return out
 
     def apply_change(self, delta: np.ndarray) -> np.ndarray:
         """Return K_beta delta from the rows of its non-zero entries."""

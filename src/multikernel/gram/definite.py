@@ -24,9 +24,8 @@ from threadpoolctl import ThreadpoolController
 
 from multikernel.gram.inspect import Inspection, as_real, flat_rows, row_blocks, run_shared, trust_of
 
-_WHOLE = 256  # up to this n the principal block is all of K,
-_BLOCK = 192  # above it so many samples,
-_RUN = 16  # in runs of neighbours: one cache line of float32
+# up to _WHOLE samples the principal block is all of K, above it _BLOCK of them, in runs of _RUN neighbours
+_WHOLE, _BLOCK, _RUN = 256, 192, 16
 
 
 @dataclass(frozen=True)
@@ -97,6 +96,7 @@ def probe_definiteness(
     >>> probe_definiteness([K, K - 0.1 * np.eye(20)]).indefinite
     array([False,  True])
     """
+    diagonal = diagonal if inspection is None else inspection.diagonal
     if callable(kernels):
         if diagonal is None:
             raise ValueError(
@@ -107,7 +107,7 @@ def probe_definiteness(
         matrices, trust = None, np.full(len(products), trust_of(np.dtype(np.float32)))
     else:
         matrices = [as_real(K) for K in kernels]
-        diagonal = np.array([np.diagonal(K) for K in matrices]) if inspection is None else inspection.diagonal
+        diagonal = np.array([np.diagonal(K) for K in matrices]) if diagonal is None else diagonal
         inner = n_threads if len(matrices) < n_threads else 1
         products = [partial(_multiply, K, inner) for K in matrices]
         trust = np.array([trust_of(K.dtype) for K in matrices])
@@ -158,11 +158,9 @@ def _block_eigenvalue(K: np.ndarray, rounding: float) -> float:
     """lambda_min(K[S, S]) of a sample S where it is negative beyond rounding, NaN where it is not."""
     S = _sample(len(K))
     size, unit = len(S), rounding or 1.0  # in this unit, K[S, S] + |S| I is positive definite up to rounding
-    B = np.empty((size, size), dtype=K.dtype)
-    for i in range(0, size, _RUN):
-        B[i : i + _RUN] = K[S[i] : S[i] + _RUN].take(S, axis=1)
-    B *= B.dtype.type(1 / unit)
-    B.ravel()[:: size + 1] += size
+    flat, step = flat_rows(K)
+    B = np.empty((size, size), dtype=flat.dtype)
+    shifted_block(flat, step, S, flat.dtype.type(unit), flat.dtype.type(size), B)
     try:
         np.linalg.cholesky(B)
     except np.linalg.LinAlgError:
@@ -198,6 +196,16 @@ def _orthonormal_pair(w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Orthonormal rows Q = M [1; w], and M."""
     Q, R = np.linalg.qr(np.array([np.ones_like(w), w]).T)
     return Q.T, np.linalg.inv(R.T)
+
+
+@njit(cache=True, nogil=True)
+def shifted_block(flat, step, S, unit, shift, B):
+    """B = K[S, S] / unit + shift I, with row i of K in flat[i * step :]."""
+    for a in range(S.shape[0]):
+        row = flat[S[a] * step :]
+        for b in range(S.shape[0]):
+            B[a, b] = row[S[b]] / unit
+        B[a, a] += shift
 
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
@@ -313,16 +321,15 @@ def repair(K: np.ndarray, how: str) -> Repair:
     return Repair(((fixed + fixed.T) / 2).astype(K.dtype), projector.astype(K.dtype), 0.0)
 
 
+@cache
 def _sample(n: int) -> np.ndarray:
     """All of few samples; otherwise runs of neighbours, evenly spread, at random places."""
     if n <= _WHOLE:
         return np.arange(n)
-    runs = _BLOCK // _RUN
-    room = n // runs - _RUN
-    offset = np.random.default_rng(2).integers(0, room + 1, runs)
-    return (np.arange(runs) * (n // runs) + offset)[:, None].repeat(_RUN, 1).ravel() + np.tile(
-        np.arange(_RUN), runs
-    )
+    every = n * _RUN // _BLOCK
+    offsets = np.random.default_rng(2).integers(0, every - _RUN + 1, _BLOCK // _RUN)
+    first = np.arange(_BLOCK // _RUN) * every + offsets
+    return (first[:, None] + np.arange(_RUN)).ravel()
 
 
 @cache

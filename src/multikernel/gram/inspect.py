@@ -22,7 +22,7 @@ from numba import njit
 from multikernel.threads import Team
 
 _ROWS_AT_ONCE = 256
-_FLIP = 64  # the signs of w change every so many entries, which keeps partial sums, and their rounding, small
+_FLIP = 64  # the sign of w changes every so many entries, which keeps partial sums, and their rounding, small
 
 
 @dataclass(frozen=True)
@@ -110,43 +110,50 @@ def inspect_kernels(kernels: np.ndarray | Sequence[np.ndarray], *, n_threads: in
     >>> found.constant, found.indefinite
     (array([False,  True, False]), array([False, False,  True]))
     """
-    p, n = len(kernels), len(kernels[0])
+    real = [as_real(K) for K in kernels]
+    p, n = len(real), len(real[0])
+    diagonal = np.array([np.diagonal(K) for K in real], dtype=np.float64)
+    factors = [_into_range(K, top) for K, top in zip(real, np.abs(diagonal).max(axis=1), strict=True)]
+    scaled = [K if f == 1 else K * K.dtype.type(f) for K, f in zip(real, factors, strict=True)]
+    factor = np.array(factors)[:, None]
     w = _weights(n)
-    diagonal = np.array([np.diagonal(K) for K in kernels], dtype=np.float64)
+    weights = {K.dtype: w.astype(K.dtype) for K in real}
     parts = max(1, min(-(-2 * n_threads // p), n // 64)) if p < 2 * n_threads else 1
     edges = [n * i // parts for i in range(parts + 1)]
     row_sums, probes = np.empty((p, n)), np.empty((p, n))
-    transposed, worst = np.zeros((p, parts, n)), np.full((p, parts), -np.inf)
-    matrices = [_in_range(as_real(K), d) for K, d in zip(kernels, diagonal, strict=True)]
+    transposed, minors = np.zeros((p, parts, n)), np.empty((p, parts))
 
     def scan(task: tuple[int, int]) -> None:
         k, part = task
-        flat, step = flat_rows(matrices[k][0])
-        d = np.ascontiguousarray(np.diagonal(matrices[k][0]), dtype=flat.dtype)
-        minors = np.full(n, -np.inf, dtype=flat.dtype)
-        out = row_sums[k], probes[k], transposed[k, part], minors
-        scan_rows(flat, step, d, w.astype(flat.dtype), edges[part], edges[part + 1], *out)
-        worst[k, part] = minors.max(initial=-np.inf)
+        flat, step = flat_rows(scaled[k])
+        d = (diagonal[k] * factors[k]).astype(flat.dtype)
+        worst = np.full(n, -np.inf, dtype=flat.dtype)
+        out = row_sums[k], probes[k], transposed[k, part], worst
+        scan_rows(flat, step, d, weights[flat.dtype], edges[part], edges[part + 1], *out)
+        minors[k, part] = worst.max()
 
     run_shared(scan, [(k, part) for k in range(p) for part in range(parts)], n_threads)
+    with np.errstate(invalid="ignore"):
+        gaps = np.abs(probes - transposed.sum(axis=1)).max(axis=1)
+        spread = np.maximum(np.ptp(diagonal * factor, axis=1), np.ptp(row_sums, axis=1) / n)
+    tops = np.abs(diagonal * factor).max(axis=1)
+    finite = np.isfinite(row_sums).all(axis=1) & np.isfinite(gaps)
     findings = [
-        _summary(M, d, s, y, z.sum(0), v.max())
-        for (M, _), d, s, y, z, v in zip(matrices, diagonal, row_sums, probes, transposed, worst, strict=True)
+        _summary(*each) for each in zip(scaled, finite, tops, minors.max(axis=1), gaps, spread, strict=True)
     ]
-    finite, asymmetry, largest, minor, constant = (np.array(column) for column in zip(*findings, strict=True))
-    unscale = np.array([1 / factor for _, factor in matrices])
+    largest, asymmetry, worst_minor, constant = (np.array(column) for column in zip(*findings, strict=True))
     return Inspection(
         finite=finite,
-        asymmetry=asymmetry * unscale,
-        largest=largest * unscale,
+        asymmetry=asymmetry / factor[:, 0],
+        largest=largest / factor[:, 0],
         smallest_diagonal=diagonal.min(axis=1),
-        worst_minor=minor,
+        worst_minor=worst_minor,
         constant=constant,
         diagonal=diagonal,
-        row_sums=row_sums * unscale[:, None],
+        row_sums=row_sums / factor,
         weights=w,
-        probes=probes * unscale[:, None],
-        dtype=min((M.dtype for M, _ in matrices), key=lambda dtype: dtype.itemsize),
+        probes=probes / factor,
+        dtype=min((K.dtype for K in real), key=lambda dtype: dtype.itemsize),
     )
 
 
@@ -181,10 +188,10 @@ def scan_rows(flat, step, diag, w, first, last, row_sums, Kw, Ktw, minors):
             worst = v2 if v2 > worst else worst
             worst = v3 if v3 > worst else worst
             minors[j] = worst
-            s0 += a0
-            s1 += a1
-            s2 += a2
-            s3 += a3
+            s0 += np.float64(a0)
+            s1 += np.float64(a1)
+            s2 += np.float64(a2)
+            s3 += np.float64(a3)
             y0 += a0 * wj
             y1 += a1 * wj
             y2 += a2 * wj
@@ -249,31 +256,24 @@ def _weights(n: int) -> np.ndarray:
     return np.where(np.arange(n) // _FLIP % 2 == 0, magnitudes, -magnitudes)
 
 
-def _in_range(K: np.ndarray, diagonal: np.ndarray) -> tuple[np.ndarray, float]:
-    """The matrix and 1, or a scaled copy and its factor where squared entries would leave the range."""
-    top = np.abs(diagonal).max(initial=0)
-    if top == 0 and len(K):
+def _into_range(K: np.ndarray, top: float) -> float:
+    """Power of two that brings K, with ``top`` the largest K_ii, to where squared entries stay in range."""
+    if top == 0:
         top = largest_entry(K)
-    lo, hi = (1e-15, 1e15) if K.dtype.itemsize < 8 else (1e-140, 1e140)
-    if top == 0 or not np.isfinite(top) or lo < top < hi:
-        return K, 1.0
-    factor = 2.0 ** -np.round(np.log2(top))
-    return K * K.dtype.type(factor), factor
+    lo, hi = (1e-15, 1e15) if K.itemsize < 8 else (1e-140, 1e140)
+    return 1.0 if top == 0 or not np.isfinite(top) or lo < top < hi else 2.0 ** -round(float(np.log2(top)))
 
 
-def _summary(K, diagonal, row_sums, Kw, Ktw, worst) -> tuple[bool, float, float, float, bool]:
-    """Finite, asymmetry, largest, worst minor and constant, for one matrix, from the sums of the pass."""
-    if not np.isfinite(row_sums).all() or not np.isfinite(Ktw).all():
-        return False, np.nan, np.nan, np.nan, False
+def _summary(K, finite, top, worst, gap, spread) -> tuple[float, float, float, bool]:
+    """Largest, asymmetry, worst minor and constant, for one matrix, from the sums of the pass."""
+    if not finite:
+        return np.nan, np.nan, np.nan, False
     n, eps = len(K), float(np.finfo(K.dtype).eps)
-    diagonal = np.diagonal(K)
-    top = float(np.abs(diagonal).max())
     # K_ij^2 <= worst + K_ii K_jj
     largest = np.sqrt(top * top + max(worst, 0.0)) if worst <= 1e-3 * top * top else largest_entry(K)
     # rounding of the two sums: float32 is summed in more lanes than float64
     noise = eps * largest * (2 * n if K.itemsize == 8 else 100 + n / 4)
-    asymmetry = largest_asymmetry(K) if np.abs(Kw - Ktw).max() > noise else 0.0
-    minor = min(worst / largest**2, 2.0) if largest > 0 else 0.0
+    asymmetry = largest_asymmetry(K) if gap > noise else 0.0
     near = 8 * eps * largest
-    constant = bool(np.ptp(diagonal) <= near and np.ptp(row_sums) <= n * near and np.ptp(K) <= near)
-    return True, asymmetry, float(largest), float(minor), constant
+    constant = bool(spread <= near and np.ptp(K) <= near)
+    return float(largest), asymmetry, min(worst / largest**2, 2.0) if largest > 0 else 0.0, constant

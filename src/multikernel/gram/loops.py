@@ -78,3 +78,13 @@ def add_outputs(K, kernels, rows, D, first, last, lo, hi, F):
             for j in range(hi - lo):
                 f[j] += d0 * x0[j]
             r += 1
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def gather_block(M, scale, idx, first, last, out):
+    """out[r, c] = scale M[idx_r, idx_c] for r in [first, last)."""
+    for r in range(first, last):
+        row = M[idx[r]]
+        o = out[r]
+        for c in range(idx.shape[0]):
+            o[c] = scale * row[idx[c]]

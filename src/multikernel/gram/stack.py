@@ -201,9 +201,7 @@ class KernelStack:
     def __getitem__(self, key: Any) -> Any:
         keys = list(key) if isinstance(key, tuple) else [key]
         if sum(part is Ellipsis for part in keys) > 1 or sum(part is not Ellipsis for part in keys) > 3:
-            raise IndexError(
-                f"A KernelStack takes at most three indices: rows, columns, kernels. Got {key!r} instead."
-            )
+            raise IndexError(f"A KernelStack takes at most three indices. Got {key!r} instead.")
         if any(part is Ellipsis for part in keys):
             at = next(i for i, part in enumerate(keys) if part is Ellipsis)
             keys[at : at + 1] = [slice(None)] * (4 - len(keys))
@@ -230,24 +228,17 @@ class KernelStack:
         one = isinstance(self._data, np.ndarray) and run is not None
         data = self._data[run] if one else tuple(self._data[k] for k in kernels)
         diag = None if self._diag is None else self._diag[kernels]
-        return self._with(data=data, names=[self.names[k] for k in kernels], diag=diag, cache={})
+        other = self._with(data=data, diag=diag, cache={})
+        other.names = [self.names[k] for k in kernels]
+        return other
 
     def _select(self, rows: np.ndarray | None, cols: np.ndarray | None) -> KernelStack:
         return self._with(rows=compose(self._rows, rows), cols=compose(self._cols, cols))
 
     def _with(self, **changes: Any) -> KernelStack:
-        state = {
-            "data": self._data,
-            "names": self.names,
-            "row_ids": self._row_ids,
-            "col_ids": self._col_ids,
-            "n_ids": self.n_ids,
-            "rows": self._rows,
-            "cols": self._cols,
-            "diag": self._diag,
-            "cache": self._cache,
-        }
-        return KernelStack(**(state | changes))
+        other = object.__new__(KernelStack)
+        other.__dict__.update(self.__dict__, **{f"_{name}": value for name, value in changes.items()})
+        return other
 
     def _compact(self) -> KernelStack:
         """Equal stack whose memory holds only the rows and columns selected (each once)."""
@@ -298,14 +289,14 @@ class KernelStack:
             raise ValueError(f"Sample ids must be a 1-D array of integers. Got {ids!r} instead.")
         n_columns = self.shape[1]
         by_place = self._cols is None and n_columns == self.n_ids == len(ids)
-        if n_ids is not None and self.n_ids != n_ids and not by_place:
+        if n_ids is not None and self.n_ids != n_ids:
+            if by_place:
+                return np.arange(n_columns)
             raise ValueError(
                 f"X must have {n_ids} columns, as the stack that the model was fitted on, or one for each of "
                 f"the {len(ids)} training samples. Got {n_columns} columns instead."
             )
-        table = np.full(
-            max(self.n_ids, 1 + max(ids.max(initial=0), self._col_ids.max(initial=0))), -1, dtype=np.intp
-        )
+        table = np.full(1 + max(ids.max(initial=0), self._col_ids.max(initial=0)), -1, dtype=np.intp)
         table[self.col_ids[::-1]] = np.arange(n_columns)[::-1]
         place = np.where(ids < 0, -1, table[ids])
         if np.any(place < 0):
@@ -334,8 +325,7 @@ class KernelStack:
         rows, cols = self._rows, self._train_columns()
         stack = self._view(rows, cols)
         if stack is None or (contiguous and not stack.flags.c_contiguous):
-            stack = self._gather(rows, cols)
-        stack.flags.writeable = False
+            stack = read_only(self._gather(rows, cols))
         return stack
 
     def train_kernels(self) -> list[np.ndarray]:
@@ -384,15 +374,12 @@ class KernelStack:
     def _own_diag(self) -> np.ndarray | None:
         """K_k(i, i) if the rows of the data are its columns: equal ids, and a symmetric sample of entries."""
         if "diag" not in self._cache:
-            same = np.array_equal(self._row_ids, self._col_ids)
-            pick = np.unique(np.linspace(0, max(len(self._row_ids) - 1, 0), _SAMPLE).astype(np.intp))
+            same = len(self._row_ids) > 0 and np.array_equal(self._row_ids, self._col_ids)
+            pick = np.unique(np.linspace(0, len(self._row_ids) - 1, _SAMPLE).astype(np.intp))
             blocks = (np.asarray(K[np.ix_(pick, pick)], dtype=np.float64) for K in self._data)
-            if same and all(
-                np.abs(B - B.T).max(initial=0) <= 1e-4 * np.abs(B).max(initial=0) for B in blocks
-            ):
-                self._cache["diag"] = np.array([np.diagonal(K) for K in self._data], dtype=np.float64)
-            else:
-                self._cache["diag"] = None
+            same = same and all(np.abs(B - B.T).max() <= 1e-4 * np.abs(B).max() for B in blocks)
+            diagonals = [np.diagonal(K) for K in self._data] if same else None
+            self._cache["diag"] = np.array(diagonals, dtype=np.float64) if same else None
         return self._cache["diag"]
 
     def _view(self, rows: np.ndarray | None, cols: np.ndarray | None) -> np.ndarray | None:
@@ -401,7 +388,7 @@ class KernelStack:
         data = self._data
         if not isinstance(data, np.ndarray) or data.dtype != self.dtype or run_r is None or run_c is None:
             return None
-        return data[:, run_r, run_c]
+        return read_only(data[:, run_r, run_c])
 
     def _gather(self, rows, cols, dtype=None) -> np.ndarray:
         """Kernel-major copy of the selection."""

@@ -16,7 +16,6 @@ import math
 import numpy as np
 from scipy import sparse
 from scipy.spatial.distance import cdist, pdist
-from sklearn.metrics.pairwise import additive_chi2_kernel, manhattan_distances
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
 
 from multikernel.kernels.inputs import Matrix, dense
@@ -50,6 +49,8 @@ def distances(metric: str, X: Matrix, Y: Matrix, center: np.ndarray | None = Non
     """
     if metric == "sqeuclidean":
         return _sqeuclidean(X, Y, center)
+    from sklearn.metrics.pairwise import additive_chi2_kernel, manhattan_distances  # slow to import
+
     if metric == "cityblock":
         return manhattan_distances(X, Y) if sparse.issparse(X) else cdist(X, Y, "cityblock")
     D = np.empty((X.shape[0], Y.shape[0]))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from sklearn.metrics.pairwise import cosine_similarity
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
 
 from multikernel.kernels.base import Kernel, is_integer, is_real, require
@@ -84,6 +83,8 @@ class Cosine(Kernel):
     _psd = True
 
     def _cross(self, X, Y):
+        from sklearn.metrics.pairwise import cosine_similarity  # slow to import, and needed here alone
+
         return cosine_similarity(X, Y, dense_output=True)
 
     def _diag(self, X):

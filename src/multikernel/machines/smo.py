@@ -11,7 +11,8 @@ Sets: a, G, up, low.
 
 Reference: Fan, Chen, Lin 2005, working set selection using second-order information. We differ in layout: signs
 live in a, so that classification, regression and one-class share the loops, and both the gradient update and the
-search for the next pair are single branch-free passes that the compiler turns into vector code.
+search for the next pair are single branch-free passes that the compiler turns into vector code; and steps are
+over-relaxed, which still ascends (any factor below two does) and needs about half as many.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ CONVERGED, NEEDS_ROW, OUT_OF_STEPS = 0, 1, 2
 # entries searched at once, then scanned one by one for the place of the best
 _BLOCK = 256
 _PARTNERS = 128
+# step length in units of the exact one: as in successive over-relaxation, about half the steps of exact ones
+_RELAX = 1.6
 _FLAGS = {"nnan", "nsz", "reassoc", "contract", "arcp"}
 
 
@@ -100,7 +103,7 @@ def smo(M, scale, have, diag, lo, hi, a, G, up, low, tol, max_steps):
         if not have[j]:
             return NEEDS_ROW, j, step, top, bottom
         eta = max(diag[i] + diag[j] - 2.0 * scale * M[i, j], floor)
-        t = (G[i] - G[j]) / eta
+        t = _RELAX * (G[i] - G[j]) / eta
         room_i, room_j = hi[i] - a[i], a[j] - lo[j]
         if t >= room_i and room_i <= room_j:
             t = room_i

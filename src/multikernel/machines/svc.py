@@ -20,7 +20,6 @@ from multikernel.losses import Hinge
 from multikernel.machines.base import ConicMachine, Curvature, Machine
 from multikernel.machines.smo import CONVERGED, NEEDS_ROW, ascend, smo
 from multikernel.spd import solve_spd
-from multikernel.threads import Team
 
 # steps between two returns to Python, where Ctrl-C is heard
 _CHUNK = 100_000
@@ -167,7 +166,7 @@ class SVC(Machine):
         Ff = F[:, free]
         residual = self.y[free] - f[free]
         rhs = np.column_stack([Ff.T, residual, np.ones(len(free))])
-        X = _solve_ridged(combined.block(free), rhs, combined.gram.team)
+        X = _solve_ridged(combined, free, rhs)
         if self.fit_intercept:
             ones = X[:, -1]
             X = X - np.outer(ones, X.sum(axis=0) / ones.sum())
@@ -230,7 +229,7 @@ class _Climb:
             if len(free) < 1 + self.balanced:
                 return
             rhs = np.column_stack([self.G[free], np.ones(len(free))])
-            X = _solve_ridged(rows.block(free), rhs, rows.gram.team)
+            X = _solve_ridged(rows, free, rhs)
             step = X[:, 0] - X[:, 1] * (X[:, 0].sum() / X[:, 1].sum() if self.balanced else 0.0)
             room = np.where(step > 0, self.hi[free], self.lo[free]) - self.a[free]
             with np.errstate(divide="ignore", invalid="ignore"):
@@ -295,14 +294,14 @@ def _wanted_rows(row, have, G, up, low, top, bottom) -> np.ndarray:
     return np.sort(rows[violation[rows] > 0])
 
 
-def _solve_ridged(K: np.ndarray, rhs: np.ndarray, team: Team) -> np.ndarray:
-    """Solve (K + ridge I) X = rhs, the ridge as small as a Cholesky factorisation allows."""
-    mean = max(float(np.trace(K)) / len(K), np.finfo(K.dtype).tiny)
-    for power in range(-6 if K.dtype == np.float32 else -11, 1):
-        damped = K.copy()
-        damped.flat[:: len(K) + 1] += mean * 10.0**power
+def _solve_ridged(combined: Combined, idx: np.ndarray, rhs: np.ndarray) -> np.ndarray:
+    """Solve (K_beta[idx, idx] + ridge I) X = rhs, the ridge as small as a Cholesky factorisation allows."""
+    mean = max(float(combined.diag[idx].mean()), np.finfo(np.float32).tiny)
+    for power in range(-6 if combined.matrix.dtype == np.float32 else -11, 1):
+        K = combined.block(idx)
+        K.flat[:: len(idx) + 1] += mean * 10.0**power
         try:
-            return solve_spd(damped, rhs, team).astype(np.float64)
+            return solve_spd(K, rhs, combined.gram.team).astype(np.float64)
         except LinAlgError:
             continue
     return np.zeros_like(rhs)

@@ -48,7 +48,7 @@ class QCQP(Solver):
     memory_limit : float
         Largest programme attempted, in bytes; about 100 bytes for each entry of each kernel.
     units : tuple of float
-        Multiples of the natural unit of a in which the programme is tried, until one answer is exact enough.
+        Multiples of the natural units in which the programme is tried, until one answer is exact enough.
 
     Examples
     --------
@@ -68,7 +68,7 @@ class QCQP(Solver):
     requires: ClassVar[tuple[str, ...]] = ("machine.conic", "mixing.support_rows")
 
     memory_limit: float = 4e9
-    units: tuple[float, ...] = (1.0, 10.0, 0.1, 100.0)
+    units: tuple[float, ...] = (1.0, 1.0, 10.0, 0.1)
 
     def start(self, point: Point, tol: float) -> _State:
         gram = point.problem.gram
@@ -88,10 +88,10 @@ class QCQP(Solver):
         conic = machine.conic()
         spread = max(float(np.mean(np.sum(L**2, axis=1))) for L in state.factors)
         largest = float(np.abs(np.concatenate([conic.lower, conic.upper])).max())
-        unit = min(largest, 1.0 / spread) if spread > 0 else largest
+        unit = size = min(largest, 1.0 / spread) if spread > 0 else largest
         best = _Best()
         for factor in self.units:
-            a, beta = _solve_programme(state.factors, conic, mixing, factor * unit)
+            a, beta = _solve_programme(state.factors, conic, mixing, factor * unit, factor * size)
             point.set_weights(boundary_point(beta, mixing))
             point.set_dual(machine.repair(factor * unit * a))
             if best.take(point, state.tol):
@@ -99,6 +99,8 @@ class QCQP(Solver):
             point.solve(0.1 * state.tol * abs(best.upper))
             if best.take(point, state.tol):
                 break
+            # next time in units of the solution's own size
+            unit, size = float(np.abs(best.a).max()) or unit, abs(best.upper)
         point.set_weights(best.beta)
         point.set_dual(best.a)
         return Step(best.lower, done=True)
@@ -137,8 +139,8 @@ def _factor(K: np.ndarray, normal: np.ndarray | None) -> np.ndarray:
     return vectors[:, keep] * np.sqrt(values[keep])
 
 
-def _solve_programme(factors, conic, mixing, unit) -> tuple[np.ndarray, np.ndarray]:
-    """a / unit, and beta; a, s and t are measured in ``unit``, so that each L_k is multiplied by its root."""
+def _solve_programme(factors, conic, mixing, unit, size) -> tuple[np.ndarray, np.ndarray]:
+    """Return a / unit and beta; a is measured in ``unit``, the objective, s and t in ``size``."""
     n, p = len(conic.linear), len(factors)
     support = mixing.support_rows(p)
     width = n + support.A.shape[1]
@@ -156,11 +158,11 @@ def _solve_programme(factors, conic, mixing, unit) -> tuple[np.ndarray, np.ndarr
         # |L'a|^2 <= t  as  |((t - 1)/2, L'a)| <= (t + 1)/2
         rows = np.zeros((2 + L.shape[1], n + 1))
         rows[:2, n] = -0.5
-        rows[2:, :n] = -np.sqrt(unit) * L.T
+        rows[2:, :n] = -unit / np.sqrt(size) * L.T
         b = np.zeros(len(rows))
         b[:2] = 0.5, -0.5
         blocks.append((ConeRows(rows, b, (("second_order", len(rows)),)), np.append(a, t[k])))
     cost = np.zeros(width)
-    cost[a], cost[s] = -conic.linear, 0.5
+    cost[a], cost[s] = -unit / size * conic.linear, 0.5
     x, z = solve_conic(np.zeros(width), cost, blocks)
     return x[a], np.array([max(z_k[0] + z_k[1], 0.0) for z_k in z[head:]])

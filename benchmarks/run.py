@@ -1,0 +1,144 @@
+"""The frame's figures, each as a multiple of work done in the same run; `make bench` prints them with their bars.
+
+    python benchmarks/run.py [name ...]       passes, machine, memory, start (all by default)
+
+passes    whole fits on a precomputed stack, checks included, in passes over the stack (np.tensordot(beta, K, 1))
+machine   the single-kernel machine against scikit-learn's SVC on the same matrix, cold and warm-started
+memory    peak memory of a fit above the caller's stack, as a fraction of the stack
+start     import, and the first fit of a new process, as fractions of what they may take
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+from workloads import binary, one_pass
+
+REPEATS = 7
+
+# (n, norm, C, tol, bar in passes)
+FITS = [
+    (2000, 1, 1.0, 1e-3, 25),
+    (2000, 1, 1.0, 1e-5, 35),
+    (2000, 2, 1.0, 1e-3, 20),
+    (2000, 1, 0.1, 1e-3, 50),
+    (2000, 1, 10.0, 1e-3, 50),
+    (2000, 1, 100.0, 1e-3, 50),
+    (5000, 1, 1.0, 1e-3, 25),
+]
+
+
+def report(what: str, figure: float, unit: str, bar: float) -> None:
+    print(f"{what:<58} {figure:8.3g} {unit:<22} bar {bar:<6g} {'ok' if figure <= bar else 'MISSED'}", flush=True)
+
+
+def timed(call) -> float:
+    began = time.perf_counter()
+    call()
+    return time.perf_counter() - began
+
+
+def ratio(call, unit, repeats: int = REPEATS) -> float:
+    """Return median time of ``call`` over median time of ``unit``, taken in turn."""
+    pairs = [(timed(call), timed(unit)) for _ in range(repeats)]
+    return float(np.median([c for c, _ in pairs]) / np.median([u for _, u in pairs]))
+
+
+def passes() -> None:
+    from multikernel import MKLClassifier, stack_kernels
+
+    for n in sorted({fit[0] for fit in FITS}):
+        K, _, y, _ = binary(n, 10)
+        stack = stack_kernels(K)
+        for _, norm, C, tol, bar in (fit for fit in FITS if fit[0] == n):
+            model = MKLClassifier("precomputed", norm=norm, C=C, tol=tol)
+            model.fit(stack, y)
+            assert model.duality_gap_ <= tol
+            figure = ratio(lambda model=model, stack=stack, y=y: model.fit(stack, y), lambda K=K: one_pass(K, 1))
+            report(f"fit n={n} p={len(K)} norm={norm} C={C:g} gap {tol:g}", figure, "passes", bar)
+
+
+def machine() -> None:
+    from sklearn.svm import SVC as Reference
+
+    from multikernel.machines.svc import SVC
+
+    for n in (1000, 2000, 5000):
+        K, _, y, _ = binary(n, 10)
+        K = K.mean(axis=0, dtype=np.float64)
+        for C in (1.0, 10.0):
+            rival = Reference(kernel="precomputed", C=C)
+            start = SVC(y, C / 1.25).fit(K)
+            ours = SVC(y, C)
+            ours.fit(K)
+            cold = ratio(lambda: ours.fit(K), lambda: rival.fit(K, y))
+            warm = ratio(lambda: ours.fit(K, start=start), lambda: rival.fit(K, y))
+            report(f"machine n={n} C={C:g}", cold, "x SVC's time", 1.0)
+            report(f"machine n={n} C={C:g} warm from C={C / 1.25:g}", warm, "x SVC's time", 0.2)
+
+
+def resident() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def memory() -> None:
+    from multikernel import MKLClassifier, stack_kernels
+
+    for n, p in ((2000, 20), (2000, 8), (5000, 10)):
+        K, _, y, _ = binary(n, 10)
+        K = np.ascontiguousarray(K[:p] if n > 2000 else K[:: len(K) // p][:p])
+        small = slice(0, 200)
+        MKLClassifier("precomputed").fit(stack_kernels(np.ascontiguousarray(K[:, small, small])), y[small])
+        for C in (1.0, 100.0):
+            peak = [before := resident()]
+            stop = threading.Event()
+
+            def watch(peak=peak, stop=stop) -> None:
+                while not stop.wait(0.002):
+                    peak[0] = max(peak[0], resident())
+
+            watcher = threading.Thread(target=watch)
+            watcher.start()
+            MKLClassifier("precomputed", C=C).fit(stack_kernels(K), y)
+            stop.set()
+            watcher.join()
+            report(f"memory n={n} p={p} C={C:g}", (peak[0] - before) / K.nbytes, "of the stack", 0.25)
+
+
+START = """
+import time
+began = time.perf_counter()
+import multikernel
+imported = time.perf_counter() - began
+import numpy as np
+from multikernel import MKLClassifier, stack_kernels
+rng = np.random.default_rng(0)
+X = rng.normal(size=(200, 5))
+MKLClassifier().fit(X, X[:, 0] > 0)
+print(imported, time.perf_counter() - began)
+"""
+
+
+def start() -> None:
+    with tempfile.TemporaryDirectory() as cache:
+        environment = {**os.environ, "NUMBA_CACHE_DIR": cache}
+        for name, bar in (("empty cache", 15.0), ("warm cache", 2.0)):
+            output = subprocess.run(
+                [sys.executable, "-c", START], env=environment, check=True, capture_output=True, text=True
+            ).stdout
+            imported, first = map(float, output.split())
+            report(f"import multikernel, {name}", imported / 1.0, "of 1 second", 1.0)
+            report(f"first fit of a process, {name}", first / bar, f"of {bar:g} seconds", 1.0)
+
+
+if __name__ == "__main__":
+    parts = {"passes": passes, "machine": machine, "memory": memory, "start": start}
+    for part in sys.argv[1:] or parts:
+        parts[part]()

@@ -1,0 +1,41 @@
+"""The console command."""
+
+import pytest
+from typer.testing import CliRunner
+
+from multikernel import __version__
+from multikernel.cli import main
+from multikernel.cli.app import app
+from multikernel.cli.demo import load_samples, make_kernels
+
+
+def test_the_demo_learns_compares_and_certifies():
+    result = CliRunner().invoke(app, ["demo", "--splits", "1"], env={"COLUMNS": "140"})
+    assert result.exit_code == 0, result.output
+    for heading in ("kernel", "weight", "contribution", "accuracy alone"):
+        assert heading in result.output
+    for row in (
+        "learned mix",
+        "uniform sum of all kernels",
+        "best single kernel",
+        "relative duality gap",
+        "seconds",
+    ):
+        assert row in result.output
+    for name, _, _ in make_kernels():
+        assert name in result.output
+
+
+def test_the_samples_of_the_demo_are_three_groups_and_noise():
+    X, y = load_samples()
+    assert X.shape == (569, 60) and set(y) == {"malignant", "benign"}
+
+
+def test_the_version_and_the_help_are_shown(monkeypatch, capsys):
+    assert CliRunner().invoke(app, ["--version"]).output == f"multikernel {__version__}\n"
+    assert "demo" in CliRunner().invoke(app, ["--help"]).output
+    monkeypatch.setattr("sys.argv", ["multikernel", "--version"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 0
+    assert __version__ in capsys.readouterr().out
