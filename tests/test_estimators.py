@@ -18,7 +18,7 @@ ESTIMATORS = [
     MKLClassifier([RBF(), ("linear", Linear(), slice(None))], normalize=["center", "cosine"]),
 ]
 
-LOOSE = "compares at 1e-7 two models that the default tol solves to a relative gap of 1e-3; passes at a tight tol below"
+LOOSE = "compares at 1e-7 what the default tol solves to a relative gap of 1e-3; passes at a tight tol below"
 EXPECTED = {
     "check_sample_weight_equivalence_on_dense_data": LOOSE,
     "check_sample_weight_equivalence_on_sparse_data": LOOSE,

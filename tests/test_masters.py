@@ -1,4 +1,4 @@
-"""Masters over cuts: three ways to solve one programme, the bound of its multipliers, and the sets as cones."""
+"""Masters over cuts: one programme solved in three ways, the bound of its multipliers, sets as cones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tools of scikit-learn slice a KernelStack as they slice samples: every fold equals the fit on its explicit slice."""
+"""The tools of scikit-learn slice a KernelStack: every fold equals the fit on its explicit slice."""
 
 import pickle
 

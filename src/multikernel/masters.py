@@ -76,7 +76,7 @@ class CutModel:
             from multikernel.cones import minimise_conic
 
             beta, lam = minimise_conic(g, Q, self.mixing)
-        return self.mixing.saturate(self.mixing.project(beta)), self.bound(lam)
+        return self.mixing.saturate(np.maximum(beta, 0.0)), self.bound(lam)
 
 
 def minimise_linear(g, Q, A, lower, upper) -> tuple[np.ndarray, np.ndarray]:
@@ -134,8 +134,11 @@ def minimise_smooth(g: np.ndarray, Q: np.ndarray, mixing) -> tuple[np.ndarray, n
         if slope.max() - best <= 1e-9 * abs(best):
             break
         H = 0.5 * Q @ mixing.support_curvature(lam @ Q) @ Q.T
+        # H lambda = 0, sigma being homogeneous; a multiple of 11' is a constant on the simplex and cures it
+        H += np.trace(H) / T
         linear = best - slope - H @ lam
-        move = simplex_qp(H, linear - linear.min(), np.zeros(T), lam) - lam
+        target = simplex_qp(H, linear - linear.min(), np.zeros(T), lam)
+        move = target / target.sum() - lam
         step = 1.0
         while step > 1e-10:
             now, there = value(lam + step * move)

@@ -65,7 +65,7 @@ class Mixing(ABC):
 
     @abstractmethod
     def saturate(self, beta: np.ndarray) -> np.ndarray:
-        """Return the multiple of beta on the boundary of B; J, falling in every weight, is least there."""
+        """Return the multiple of beta >= 0 on the boundary of B; J, falling in every weight, is least there."""
 
     @abstractmethod
     def closed_form(self, beta: np.ndarray, q: np.ndarray, relax: float = 1.0) -> np.ndarray:
@@ -98,7 +98,8 @@ class Simplex(Mixing):
         return np.maximum(x - excess[np.flatnonzero(u > excess)[-1]], 0.0)
 
     def saturate(self, beta):
-        return beta / beta.sum()
+        total = beta.sum()
+        return beta / total if total > 0 else self.start(len(beta))
 
     def closed_form(self, beta, q, relax=1.0):
         beta = beta * np.maximum(q, 0.0) ** (0.5 * relax)

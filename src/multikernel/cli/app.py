@@ -27,7 +27,7 @@ def demo(
     norm: float = typer.Option(1.0, min=1.0, help="Norm of the weights."),
     cost: float = typer.Option(1.0, "--C", min=1e-6, help="Cost C of the losses."),
 ) -> None:
-    """Learn a mix of kernels on the breast cancer data, and compare it with the plain sum and the best kernel."""
+    """Learn a mix of kernels on the breast cancer data; compare it with the sum and the best kernel."""
     from multikernel.cli.demo import run_demo
 
     run_demo(splits, norm, cost)

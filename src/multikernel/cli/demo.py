@@ -1,7 +1,8 @@
 """The main job on data that scikit-learn bundles.
 
-Ten features of cell nuclei come as three natural groups (the mean, the error and the worst value of each); three
-groups of noise are added. Every group is seen through Gaussian kernels of several widths: which of them matter?
+Ten features of cell nuclei come as three natural groups (the mean, the error and the worst value of each);
+three groups of noise are added. Every group is seen through Gaussian kernels of several widths: which of
+them matter?
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.model_selection import cross_val_score, train_test_split
 from sklearn.preprocessing import StandardScaler
 
-from multikernel import MKLClassifier
+from multikernel.estimators import MKLClassifier
 from multikernel.kernels import RBF
 
 GROUPS = {
@@ -32,7 +33,7 @@ FACTORS = (1.0, 2.0, 4.0)
 
 @dataclass(frozen=True)
 class Comparison:
-    """One split: the learned mix, and held-out accuracies of the mix, the uniform mix and each kernel alone."""
+    """One split: the learned mix, and held-out accuracies of it, the uniform mix and each kernel."""
 
     model: MKLClassifier
     mix: float
@@ -89,8 +90,9 @@ def run_demo(
     X, y = load_samples()
     names = [name for name, _, _ in make_kernels()]
     console.print(
-        f"Breast cancer: {len(X)} samples, three groups of ten features and three groups of noise, each through "
-        f"{len(FACTORS)} Gaussian kernels (widths in multiples of the median distance). Means over {splits} random halves.\n",
+        f"Breast cancer: {len(X)} samples, three groups of ten features and three groups of noise, each "
+        f"through {len(FACTORS)} Gaussian kernels (widths in multiples of the median distance). "
+        f"Means over {splits} random halves.\n",
         highlight=False,
     )
     results = [compare(X, y, norm, C, seed) for seed in range(splits)]
@@ -98,9 +100,10 @@ def run_demo(
     console.print(_accuracy_table(results))
     model = results[0].model
     console.print(
-        f"\nCertificate of the first half: objective {model.objective_:.6g}, optimum at least {model.dual_objective_:.6g}, relative "
-        f"duality gap {model.duality_gap_:.1e} ({model.status_} in {model.n_iter_} iterations of {model.solver_}); "
-        f"{len(model.support_)} support vectors, {np.count_nonzero(model.weights_)} of {len(names)} kernels in use.",
+        f"\nCertificate of the first half: objective {model.objective_:.6g}, optimum at least "
+        f"{model.dual_objective_:.6g}, relative duality gap {model.duality_gap_:.1e} ({model.status_} in "
+        f"{model.n_iter_} iterations of {model.solver_}); {len(model.support_)} support vectors, "
+        f"{np.count_nonzero(model.weights_)} of {len(names)} kernels in use.",
         highlight=False,
     )
     console.print(f"All of this took {time.perf_counter() - began:.1f} seconds.", highlight=False)

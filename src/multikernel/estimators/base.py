@@ -148,7 +148,8 @@ class BaseMKL(_BaseComposition):
     def _store_model(
         self, kernels: TrainingKernels, solutions: Sequence[Solution], coef: np.ndarray, balanced: bool
     ) -> None:
-        """Set the fitted attributes that every estimator has; those of a single problem drop their first axis.
+        """Set the fitted attributes that every estimator has; those of a single problem drop their first
+        axis.
 
         Parameters
         ----------

@@ -46,8 +46,8 @@ def examine(
     if found.asymmetric.any():
         k = int(np.argmax(found.asymmetric))
         raise ValueError(
-            f"The {_listed(names, found.asymmetric)} must be symmetric. Got entries that differ from their mirror "
-            f"images by up to {found.asymmetry[k]:.3g}, where the largest is {found.largest[k]:.3g}, instead."
+            f"The {_listed(names, found.asymmetric)} must be symmetric. Got entries that differ from their "
+            f"mirror images by up to {found.asymmetry[k]:.3g}, where the largest is {found.largest[k]:.3g}."
         )
     indefinite = found.indefinite
     if not (psd == "error" and indefinite.any()):
@@ -59,10 +59,10 @@ def examine(
 
 
 def indefinite_error(names: Sequence[str], which: np.ndarray, ratio: float) -> ValueError:
-    """Return the error about indefinite kernels; ``ratio`` is lambda_min / lambda_max of the first of them."""
+    """Return the error about indefinite kernels; ``ratio`` is lambda_min / lambda_max of the first one."""
     return ValueError(
-        f"The {_listed(names, which)} must be positive semidefinite. Got a smallest eigenvalue of {ratio:.3g} times "
-        f"the largest instead: psd='clip', 'shift' or 'flip' repairs it."
+        f"The {_listed(names, which)} must be positive semidefinite. Got a smallest eigenvalue of "
+        f"{ratio:.3g} times the largest instead: psd='clip', 'shift' or 'flip' repairs it."
     )
 
 

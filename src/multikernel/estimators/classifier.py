@@ -31,9 +31,10 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
     Parameters
     ----------
     kernels : "rbf", kernel, list, or "precomputed", default="rbf"
-        "rbf": Gaussian kernels at several widths around the median distance, on all columns. A list holds kernels of
-        `multikernel.kernels`, callables k(X, Y), families, or triples (name, kernel, columns); parameters of the
-        latter are set as ``name__gamma``. With "precomputed", X is what `stack_kernels` returns.
+        "rbf": Gaussian kernels at several widths around the median distance, on all columns. A list holds
+        kernels of `multikernel.kernels`, callables k(X, Y), families, or triples (name, kernel, columns);
+        parameters of the latter are set as ``name__gamma``. With "precomputed", X is what `stack_kernels`
+        returns.
     norm : float, default=1.0
         Norm of the weights, from 1 (few kernels) over 2 (all useful kernels) to infinity (the plain sum).
     C : float, default=1.0
@@ -41,15 +42,15 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
     loss : {"hinge"}, default="hinge"
         Loss.
     multiclass : {"ovr", "ovo"}, default="ovr"
-        More than two classes: each against the rest, or each pair, every problem with its own weights. Widths and
-        normalisations are learned once, on all samples.
+        More than two classes: each against the rest, or each pair, every problem with its own weights.
+        Widths and normalisations are learned once, on all samples.
     fit_intercept : bool, default=True
         Whether the decision function has an intercept.
     normalize : None, "variance", "cosine", "center", "trace" or list of these, default="variance"
         Scaling of every kernel, learned on the training samples.
     psd : {"error", "clip", "shift", "flip"}, default="error"
-        What to do about a kernel with negative eigenvalues: refuse it, set them to zero, add a multiple of the
-        identity, or flip their sign. Clipped and flipped kernels keep all training samples.
+        What to do about a kernel with negative eigenvalues: refuse it, set them to zero, add a multiple of
+        the identity, or flip their sign. Clipped and flipped kernels keep all training samples.
     solver : str or Solver, default="auto"
         Outer algorithm; all reach the same optimum.
     tol : float, default=1e-3
@@ -74,8 +75,8 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
     classes_ : ndarray of shape (n_classes,)
         The classes.
     weights_ : ndarray of shape (p,)
-        Kernel weights beta. With T problems (more than two classes) of shape (T, p); the other attributes likewise
-        gain a first axis, or become lists.
+        Kernel weights beta. With T problems (more than two classes) of shape (T, p); the other attributes
+        likewise gain a first axis, or become lists.
     kernel_names_ : list of str
         Names of the kernels.
     kernel_contributions_ : ndarray of shape (p,)
@@ -109,8 +110,10 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
 
     References
     ----------
-    .. [1] S. Sonnenburg, G. Raetsch, C. Schaefer, A general and efficient multiple kernel learning algorithm, NIPS 2005.
-    .. [2] M. Kloft, U. Brefeld, S. Sonnenburg, A. Zien, lp-norm multiple kernel learning, JMLR 12:953-997, 2011.
+    .. [1] S. Sonnenburg, G. Raetsch, C. Schaefer, A general and efficient multiple kernel learning
+    algorithm, NIPS 2005.
+    .. [2] M. Kloft, U. Brefeld, S. Sonnenburg, A. Zien, lp-norm multiple kernel learning, JMLR 12:953-997,
+    2011.
 
     Examples
     --------
@@ -192,7 +195,8 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         self.classes_, codes = np.unique(y[kept], return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError(
-                f"{type(self).__name__} needs samples of at least 2 classes. Got one class only: {self.classes_.tolist()[0]!r}."
+                f"{type(self).__name__} needs samples of at least 2 classes. "
+                f"Got one class only: {self.classes_.tolist()[0]!r}."
             )
         if weight is not None and not self._precomputed and len(kept) < len(y):
             X, weight = take_rows(X, kept), weight[kept]
@@ -250,8 +254,8 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_classes)
-            Two classes: positive values for ``classes_[1]``. More: one column per class; for "ovo" the votes of
-            the pairs plus their outputs, squeezed so that they only break ties.
+            Two classes: positive values for ``classes_[1]``. More: one column per class; for "ovo" the votes
+            of the pairs plus their outputs, squeezed so that they only break ties.
         """
         outputs = self._outputs(X)
         if len(self.classes_) == 2:

@@ -1,7 +1,8 @@
 """Kernels computed from samples: in memory, on disk, or row by row.
 
-Without centring and unit diagonals a normalised kernel is a multiple of the raw one: raw values are stored, tile by tile
-and once each, and the factor rides along. Otherwise each kernel is normalised in float64 before it is stored.
+Without centring and unit diagonals a normalised kernel is a multiple of the raw one: raw values are stored,
+tile by tile and once each, and the factor rides along. Otherwise each kernel is normalised in float64 before
+it is stored.
 """
 
 from __future__ import annotations
@@ -97,7 +98,7 @@ class ComputedKernels(TrainingKernels):
         self.repair(indefinite)
 
     def _store(self, k: int) -> bool:
-        """Compute, check, normalise and store one kernel; return whether it is free of negative eigenvalues."""
+        """Compute, check, normalise and store one kernel; return whether no negative eigenvalue was found."""
         n, definite = self._stack.shape[1], True
         if self.vouched[k]:
             K = np.empty((n, n))

@@ -2,8 +2,8 @@
 
     f_t(x) = sum_k sum_j c_kjt k~_k(x, x_j) + b_t,       c_kjt = beta_tk a_tj
 
-over the kernels of non-zero weight and the support vectors x_j. Divisors of a kernel are part of c. Where kernels are
-centred and sum_j a_tj = 0, the mean of a test row cancels,
+over the kernels of non-zero weight and the support vectors x_j. Divisors of a kernel are part of c. Where
+kernels are centred and sum_j a_tj = 0, the mean of a test row cancels,
 
     sum_j a_j (k(x, x_j) - mean k(x, .) - r_j + m) = sum_j a_j k(x, x_j) - sum_j a_j r_j,
 

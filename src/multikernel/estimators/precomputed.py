@@ -1,8 +1,9 @@
 """Kernels that the caller computed: a stack, read where it lies.
 
-All checks together read the stack at most four times: the inspection once, the search for negative eigenvalues once, weighted
-statistics once for each step of the normalisation that needs them. Scaling, unit diagonals and centring are affine
-views; only a kernel that is repaired, and a stack of scattered rows, are copied.
+All checks together read the stack at most four times: the inspection once, the search for negative
+eigenvalues once, weighted statistics once for each step of the normalisation that needs them. Scaling, unit
+diagonals and centring are affine views; only a kernel that is repaired, and a stack of scattered rows, are
+copied.
 """
 
 from __future__ import annotations
@@ -129,9 +130,7 @@ class StackedKernels(TrainingKernels):
         if self.gram.kind == "lazy":
             raise refuse_repair(self.psd)
         if self._kept is not None:
-            whole = np.zeros((len(self.stack), len(self.stack)), matrix.dtype)
-            whole[np.ix_(self._kept, self._kept)] = matrix
-            matrix = whole
+            matrix = self._spread(matrix)
         if self._kind != "mapped":
             self._matrices = [*self._matrices]
         self._matrices[kernel] = matrix.astype(self.stack.dtype)
@@ -139,16 +138,19 @@ class StackedKernels(TrainingKernels):
         whole = self._joined()
         self.gram = whole if self._kept is None else SubsetGram(whole, self._kept)
 
+    def _spread(self, matrix: np.ndarray) -> np.ndarray:
+        """Return a matrix of the samples that take part as one of all samples, zero elsewhere."""
+        whole = np.zeros((len(self.stack), len(self.stack)), matrix.dtype)
+        whole[np.ix_(self._kept, self._kept)] = matrix
+        return whole
+
     def expansion(self, weights, coef, intercepts, balanced):
         """Return what evaluates the model on the rows of another stack."""
         if self._kept is not None:
             spread = np.zeros((len(self.stack), coef.shape[1]))
             spread[self._kept] = coef
             coef = spread
-            for k, P in self.projectors.items():
-                whole = np.zeros((len(self.stack), len(self.stack)))
-                whole[np.ix_(self._kept, self._kept)] = P
-                self.projectors[k] = whole
+            self.projectors = {k: self._spread(P) for k, P in self.projectors.items()}
         return super().expansion(weights, coef, intercepts, balanced)
 
     def _expansion(self, terms, offset, active, kept):

@@ -34,7 +34,7 @@ def progress(verbose: int, tol: float, label: str) -> Iterator[Callable[[dict], 
         def show(row: dict) -> None:
             nonlocal count
             count += 1
-            line = f"iteration {count}, gap {row['gap']:.1e} (to reach {tol:.0e}), {row['active']} active kernels"
+            line = f"iteration {count}, gap {row['gap']:.1e} of {tol:.0e}, {row['active']} active kernels"
             status.update(f"{label}: {line}")
             if verbose > 1:
                 console.print(f"{label}: {line}, {row['time']:.2f} s", highlight=False)

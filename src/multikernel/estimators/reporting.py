@@ -66,7 +66,7 @@ def contributions(
 
 
 def warn_unfinished(estimator: Any, solutions: Sequence[Solution], labels: Sequence[str]) -> None:
-    """Warn of problems that did not reach the gap asked for: what happened, the likely causes, what to try."""
+    """Warn of problems that did not reach their gap: what happened, likely causes, what to try."""
     for solution, label in zip(solutions, labels, strict=True):
         if solution.status != CONVERGED:
             where = f" on the problem {label!r}" if len(solutions) > 1 else ""
@@ -86,8 +86,9 @@ def _sentence(estimator: Any, where: str, solution: Solution) -> str:
     what = "reached max_iter" if solution.status == MAX_ITER else "made no further progress"
     return (
         f"{owner} {what}{where}: after {steps} the relative duality gap is {solution.gap:.2g}, above "
-        f"tol={estimator.tol:g}. {worth} Likely causes: (a) max_iter={estimator.max_iter} is too small for this tol, or tol is "
-        f"below what the precision of the kernels allows: raise max_iter or tol; (b) the kernels are scaled very "
-        f"differently or are nearly copies of each other: try normalize='variance'; (c) C={estimator.C:g} is very large, or "
-        f"the solver {solution.solver!r} is slow on this problem: try a smaller C or solver='auto'."
+        f"tol={estimator.tol:g}. {worth} Likely causes: (a) max_iter={estimator.max_iter} is too small for "
+        f"this tol, or tol is below what the precision of the kernels allows: raise max_iter or tol; (b) the "
+        f"kernels are scaled very differently or are nearly copies of each other: try normalize='variance'; "
+        f"(c) C={estimator.C:g} is very large, or the solver {solution.solver!r} is slow on this problem: "
+        f"try a smaller C or solver='auto'."
     )

@@ -15,7 +15,8 @@ from multikernel.gram.stack import KernelStack, stack_kernels
 def check_samples(estimator: Any, X: Any, *, reset: bool) -> Any:
     """Return valid samples: a float64 array, a CSR matrix, a data frame, an array of strings or a stack.
 
-    Data frames stay what they are in fit, where kernels may name their columns; later those of numbers become arrays.
+    Data frames stay what they are in fit, where kernels may name their columns; later those of numbers
+    become arrays.
 
     Sets: ``n_features_in_`` and ``feature_names_in_`` of the estimator when ``reset``.
     """
@@ -24,7 +25,8 @@ def check_samples(estimator: Any, X: Any, *, reset: bool) -> Any:
         return _check_stack(estimator, X, reset)
     if isinstance(X, KernelStack):
         raise ValueError(
-            f"The 'kernels' parameter of {owner} must be 'precomputed' for a KernelStack. Got {estimator.kernels!r} instead."
+            f"The 'kernels' parameter of {owner} must be 'precomputed' for a KernelStack. "
+            f"Got {estimator.kernels!r} instead."
         )
     if _is_text(X):
         return np.asarray(X, dtype=object)
@@ -67,8 +69,8 @@ def _check_stack(estimator: Any, X: Any, reset: bool) -> KernelStack:
         if not isinstance(X, np.ndarray) or X.ndim != 3 or (reset and X.shape[1] != X.shape[2]):
             shape = f"an array of shape {X.shape}" if isinstance(X, np.ndarray) else type(X).__name__
             raise ValueError(
-                "With kernels='precomputed' X must be stack_kernels(...) of square matrices, or an array of shape "
-                f"(n_kernels, n_rows, n_train). Got {shape} instead."
+                "With kernels='precomputed' X must be stack_kernels(...) of square matrices, or an array of "
+                f"shape (n_kernels, n_rows, n_train). Got {shape} instead."
             )
         X = stack_kernels(X)
     if reset:

@@ -1,7 +1,8 @@
 """Raw kernels of a bank on its training samples, tile by tile, in parallel.
 
-A tile is a block K[I, J] with I <= J: its transpose is the block K[J, I], so each value is computed once, kernels
-of one family share their distances within a tile, and no more than a few tiles are in memory beside the result.
+A tile is a block K[I, J] with I <= J: its transpose is the block K[J, I], so each value is computed once,
+kernels of one family share their distances within a tile, and no more than a few tiles are in memory beside
+the result.
 """
 
 from __future__ import annotations

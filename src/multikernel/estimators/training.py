@@ -59,20 +59,12 @@ class TrainingKernels(ABC):
             self.vouched[k] = True
 
     def negative_curvature(self, solution: Solution) -> np.ndarray:
-        """Return the kernels that training showed to be indefinite beyond rounding.
-
-        Either a'K_k a is negative at the solution, or a dual value exceeds a primal one, which no positive
-        semidefinite kernels allow: then the eigenvalues of those that nobody vouches for decide.
-        """
-        a, p = solution.dual_coef, len(self.names)
-        rounding = len(a) * trust_of(self.gram.dtype)
-        top = np.abs(self.gram.diag()).max(axis=1)
-        found = (solution.outputs @ a < -rounding * top * (a @ a)) & ~self.vouched
-        upper, lower = solution.upper, max(solution.history["lower"], default=-np.inf)
-        if lower > upper + max(1e-6 * abs(upper), 1e3 * solution.floor):
-            for k in np.flatnonzero(~self.vouched & ~found):
-                found[k] = smallest_eigenvalue_ratio(self._matrix(int(k))) < -rounding
-        return np.arange(p)[found]
+        """Return the kernels that training showed to be indefinite: a'K_k a < 0 beyond rounding, for some a met."""
+        a = solution.dual_coef
+        at_solution = solution.outputs @ a / max(float(a @ a), 1e-300)
+        smallest = np.minimum(at_solution, getattr(solution, "curvature", np.inf))
+        rounding = len(a) * trust_of(self.gram.dtype) * np.abs(self.gram.diag()).max(axis=1)
+        return np.flatnonzero((smallest < -rounding) & ~self.vouched)
 
     def settle(self, suspects: np.ndarray) -> None:
         """Repair kernels found indefinite in training, or raise."""
@@ -106,7 +98,7 @@ class TrainingKernels(ABC):
         terms: list[Term] = []
         offset = np.array(intercepts, float)
         for k in active:
-            own = coef if k not in self.projectors else self.projectors[k] @ coef
+            own = coef if k not in self.projectors else self.projectors[int(k)] @ coef
             term, shift = make_term(self.normalizers[k], own * weights[:, k], kept)
             terms.append(term)
             offset += shift

@@ -17,7 +17,7 @@ PSD = ("error", "clip", "shift", "flip")
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, (bool, np.bool_)) and not np.isnan(value)
+    return isinstance(value, Real) and not isinstance(value, (bool, np.bool_)) and not np.isnan(float(value))
 
 
 def _is_integer(value: Any) -> bool:

@@ -2,8 +2,8 @@
 
     K_k[i, :] = compute(k, i),       a bounded number of rows kept, the least recently used forgotten first
 
-The rows of all kernels that are missing are computed together, in parallel over the rows, so that kernels that share
-work (the distances of a family of widths) can share it.
+The rows of all kernels that are missing are computed together, in parallel over the rows, so that kernels
+that share work (the distances of a family of widths) can share it.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class LazyGram(Gram):
     Parameters
     ----------
     compute : callable
-        ``compute(kernels, idx)`` yields (k, block) for each k of ``kernels``, in any order, with block the normalised
-        rows K_k[idx], of shape (len(idx), n). It is called from several threads.
+        ``compute(kernels, idx)`` yields (k, block) for each k of ``kernels``, in any order, with block the
+        normalised rows K_k[idx], of shape (len(idx), n). It is called from several threads.
     diag : ndarray of shape (p, n)
         Diagonals of the normalised kernels.
     dtype : dtype
@@ -45,7 +45,7 @@ class LazyGram(Gram):
     >>> import numpy as np
     >>> from multikernel.gram.lazy import LazyGram
     >>> K = np.array([[[2.0, 1.0], [1.0, 2.0]]])
-    >>> gram = LazyGram(lambda kernels, idx: ((k, K[k, idx]) for k in kernels), np.full((1, 2), 2.0), budget=1e6)
+    >>> gram = LazyGram(lambda kernels, idx: ((k, K[k, idx]) for k in kernels), np.full((1, 2), 2.0))
     >>> gram.apply(np.array([1.0, 0.0]))
     array([[2., 1.]])
     """

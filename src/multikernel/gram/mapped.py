@@ -1,6 +1,7 @@
 """Kernels on disk: a stack in a memory-mapped temporary file, read like one in memory.
 
-The operating system keeps in memory the pages that are in use. The file has no other name and goes with the object.
+The operating system keeps in memory the pages that are in use. The file has no other name and goes with the
+object.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ def mapped_stack(p: int, n: int, dtype: np.dtype | type, directory: str | None =
     free = shutil.disk_usage(folder).free
     if size > free:
         raise MemoryError(
-            f"The kernels need {size / 1e9:.3g} GB on disk, and the folder {folder!r} has {free / 1e9:.3g} GB free: "
-            f"let the variable TMPDIR name a folder with more room, or use gram='lazy'."
+            f"The kernels need {size / 1e9:.3g} GB on disk, and the folder {folder!r} has "
+            f"{free / 1e9:.3g} GB free: let the variable TMPDIR name a folder with more room, or use gram='lazy'."
         )
     # an anonymous file: deleted by the system when it is closed, also after a crash
     with tempfile.TemporaryFile(dir=folder, prefix="multikernel-") as file:

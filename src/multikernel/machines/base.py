@@ -38,13 +38,14 @@ class Curvature:
 
 @dataclass(frozen=True)
 class ConicMachine:
-    """g(a) = linear'a on {lower <= a <= upper, equality'a = total}, for solvers that take the whole problem."""
+    """g(a) = linear'a - eps |a|_1 on {lower <= a <= upper, equality'a = total}, for whole-problem solvers."""
 
     linear: np.ndarray
     lower: np.ndarray
     upper: np.ndarray
     equality: np.ndarray | None = None
     total: float = 0.0
+    eps: float = 0.0
 
 
 class Machine(ABC):

@@ -1,12 +1,13 @@
 """Compiled inner loops of the single-kernel machines.
 
-Problem: maximise  p'a - 1/2 a'Ka  over  lo <= a <= hi, with sum a fixed (``smo``) or free (``ascend``), where
-K = scale * M and only rows of M marked in ``have`` exist yet.
+Problem: maximise  p'a - eps |a|_1 - 1/2 a'Ka  over  lo <= a <= hi, lo <= 0 <= hi, with sum a fixed (``smo``) or free
+(``ascend``), where K = scale * M and only rows of M marked in ``have`` exist yet.
 
-Given: the gradient G = p - Ka, the current a, and two masks, up_i = 0 where a_i < hi_i (else -inf) and
-low_i = 0 where a_i > lo_i (else +inf).
-Returned: (status, row, steps, top, bottom): CONVERGED, NEEDS_ROW ``row``, or OUT_OF_STEPS; top = max of G over the
-variables that may grow, bottom = min of G over those that may shrink, so that top - bottom bounds the violation.
+Given: G = p - Ka, the current a, and what each variable adds to its slope: up_i when it grows (-eps where a_i >= 0,
+eps where a_i < 0, -inf at hi_i), low_i when it shrinks (-eps where a_i > 0, eps where a_i <= 0, inf at lo_i). For
+classification eps = 0; regression is the usual problem in doubled variables, one of each pair being zero.
+Returned: (status, row, steps, top, bottom): CONVERGED, NEEDS_ROW ``row``, or OUT_OF_STEPS; top = max(G + up) and
+bottom = min(G + low), so that top - bottom bounds the violation.
 Sets: a, G, up, low.
 
 Reference: Fan, Chen, Lin 2005, working set selection using second-order information. We differ in layout: signs
@@ -89,7 +90,7 @@ def _best_partner(G, low, x, diag, scale, gi, di, floor):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def smo(M, scale, have, diag, lo, hi, a, G, up, low, tol, max_steps):
+def smo(M, scale, have, diag, lo, hi, eps, a, G, up, low, tol, max_steps):
     """Pairs (i, j): a_i grows, a_j shrinks by the same amount, so that sum a stays what it was."""
     floor = 1e-12 * max(diag.max(), 1e-300)
     i, top, bottom = _update_and_scan(G, up, low, M[0], M[0], 0.0)
@@ -99,29 +100,21 @@ def smo(M, scale, have, diag, lo, hi, a, G, up, low, tol, max_steps):
             return CONVERGED, -1, step, top, bottom
         if not have[i]:
             return NEEDS_ROW, i, step, top, bottom
-        j = _best_partner(G, low, M[i], diag, scale, G[i], diag[i], floor)
+        j = _best_partner(G, low, M[i], diag, scale, top, diag[i], floor)
         if not have[j]:
             return NEEDS_ROW, j, step, top, bottom
         eta = max(diag[i] + diag[j] - 2.0 * scale * M[i, j], floor)
-        t = _RELAX * (G[i] - G[j]) / eta
-        room_i, room_j = hi[i] - a[i], a[j] - lo[j]
-        if t >= room_i and room_i <= room_j:
-            t = room_i
-            a[j] -= t
-            a[i] = hi[i]
-            if room_j == room_i:
-                a[j] = lo[j]
-        elif t >= room_j:
-            t = room_j
-            a[i] += t
-            a[j] = lo[j]
-        else:
-            a[i] += t
-            a[j] -= t
-        up[i] = 0.0 if a[i] < hi[i] else -np.inf
-        up[j] = 0.0 if a[j] < hi[j] else -np.inf
-        low[i] = 0.0 if a[i] > lo[i] else np.inf
-        low[j] = 0.0 if a[j] > lo[j] else np.inf
+        t = _RELAX * (top - (G[j] + low[j])) / eta
+        # neither leaves its piece: a kink lies at zero
+        end_i = hi[i] if a[i] >= 0.0 else 0.0
+        end_j = lo[j] if a[j] <= 0.0 else 0.0
+        room_i, room_j = end_i - a[i], a[j] - end_j
+        t = min(t, room_i, room_j)
+        a[i] = end_i if t == room_i else a[i] + t
+        a[j] = end_j if t == room_j else a[j] - t
+        for k in (i, j):
+            up[k] = -np.inf if a[k] >= hi[k] else (-eps if a[k] >= 0.0 else eps)
+            low[k] = np.inf if a[k] <= lo[k] else (-eps if a[k] > 0.0 else eps)
         i, top, bottom = _update_and_scan(G, up, low, M[i], M[j], scale * t)
         step += 1
     return OUT_OF_STEPS, -1, step, top, bottom
@@ -129,55 +122,60 @@ def smo(M, scale, have, diag, lo, hi, a, G, up, low, tol, max_steps):
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath=_FLAGS)
 def _single_gain(G, up, low, lo, hi, a, diag, floor):
-    """Return the largest gain G_i t - 1/2 K_ii t^2, t clipped to the box, and the largest violation."""
+    """Return the largest gain s_i t - 1/2 K_ii t^2, s the slope, t clipped to the piece, and the largest slope."""
     top, worst = -1.0, 0.0
     for k in range(G.shape[0]):
+        s = vmax(G[k] + up[k], 0.0) + vmin(G[k] + low[k], 0.0)
         d = vmax(diag[k], floor)
-        t = vmin(vmax(G[k] / d, lo[k] - a[k]), hi[k] - a[k])
-        top = vmax(top, G[k] * t - 0.5 * d * t * t)
-        worst = vmax(worst, vmax(G[k] + up[k], -(G[k] + low[k])))
+        t = vmin(vmax(s / d, (lo[k] if a[k] <= 0.0 else 0.0) - a[k]), (hi[k] if a[k] >= 0.0 else 0.0) - a[k])
+        top = vmax(top, s * t - 0.5 * d * t * t)
+        worst = vmax(worst, vmax(s, -s))
     return top, worst
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _best_single(G, up, low, lo, hi, a, diag, floor):
-    """Return the coordinate of largest gain, and the largest violation."""
-    top, block, worst = -1.0, 0, 0.0
-    for s in range(0, G.shape[0], _BLOCK):
-        e = s + _BLOCK
-        gain, bad = _single_gain(G[s:e], up[s:e], low[s:e], lo[s:e], hi[s:e], a[s:e], diag[s:e], floor)
-        worst = max(worst, bad)
-        if gain > top:
-            top, block = gain, s
-    best, value = block, -1.0
-    for k in range(block, min(block + _BLOCK, G.shape[0])):
-        d = max(diag[k], floor)
-        t = min(max(G[k] / d, lo[k] - a[k]), hi[k] - a[k])
-        v = G[k] * t - 0.5 * d * t * t
-        if v > value:
-            best, value = k, v
-    return best, worst
+def _step_within(G, up, low, lo, hi, a, diag, floor):
+    """Return the step of one variable, and its gain."""
+    s = max(G + up, 0.0) + min(G + low, 0.0)
+    d = max(diag, floor)
+    t = min(max(s / d, (lo if a <= 0.0 else 0.0) - a), (hi if a >= 0.0 else 0.0) - a)
+    return t, s * t - 0.5 * d * t * t
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def ascend(M, scale, have, diag, lo, hi, a, G, up, low, tol, max_steps):
+def _best_single(G, up, low, lo, hi, a, diag, floor):
+    """Return the coordinate of largest gain, its step, and the largest slope."""
+    top, block, worst = -1.0, 0, 0.0
+    for s in range(0, G.shape[0], _PARTNERS):
+        e = s + _PARTNERS
+        gain, slope = _single_gain(G[s:e], up[s:e], low[s:e], lo[s:e], hi[s:e], a[s:e], diag[s:e], floor)
+        worst = max(worst, slope)
+        if gain > top:
+            top, block = gain, s
+    best, step, value = block, 0.0, -1.0
+    for k in range(block, min(block + _PARTNERS, G.shape[0])):
+        t, gain = _step_within(G[k], up[k], low[k], lo[k], hi[k], a[k], diag[k], floor)
+        if gain > value:
+            best, step, value = k, t, gain
+    return best, step, worst
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def ascend(M, scale, have, diag, lo, hi, eps, a, G, up, low, tol, max_steps):
     """Single coordinates, for machines without an intercept."""
     floor = 1e-12 * max(diag.max(), 1e-300)
-    n = G.shape[0]
     step = 0
     while step < max_steps:
-        i, worst = _best_single(G, up, low, lo, hi, a, diag, floor)
+        i, t, worst = _best_single(G, up, low, lo, hi, a, diag, floor)
         if worst <= tol:
             return CONVERGED, -1, step, worst, 0.0
         if not have[i]:
             return NEEDS_ROW, i, step, worst, 0.0
-        old = a[i]
-        a[i] = min(max(old + G[i] / max(diag[i], floor), lo[i]), hi[i])
-        t = scale * (a[i] - old)
-        up[i] = 0.0 if a[i] < hi[i] else -np.inf
-        low[i] = 0.0 if a[i] > lo[i] else np.inf
+        a[i] = min(max(a[i] + t, lo[i]), hi[i])
+        up[i] = -np.inf if a[i] >= hi[i] else (-eps if a[i] >= 0.0 else eps)
+        low[i] = np.inf if a[i] <= lo[i] else (-eps if a[i] > 0.0 else eps)
         x = M[i]
-        for k in range(n):
-            G[k] -= t * x[k]
+        for k in range(G.shape[0]):
+            G[k] -= scale * t * x[k]
         step += 1
     return OUT_OF_STEPS, -1, step, worst, 0.0

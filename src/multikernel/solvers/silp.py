@@ -83,7 +83,7 @@ class LinearMaster:
         self._rows = len(cuts.g)
         self._lp.run()
         solution = self._lp.getSolution()
-        beta = cuts.mixing.saturate(cuts.mixing.project(np.array(solution.col_value[:p])))
+        beta = cuts.mixing.saturate(np.maximum(solution.col_value[:p], 0.0))
         multipliers = np.array(solution.row_dual[self._head :])
         return beta, self.unit * solution.col_value[p], cuts.bound(multipliers)
 
