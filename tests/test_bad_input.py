@@ -70,9 +70,7 @@ def test_a_wrong_parameter_is_named(name, value, rest):
 def test_the_names_of_the_solvers_are_listed():
     from multikernel.solvers import solver_names
 
-    with pytest.raises(
-        ValueError, match="must be one of " + ", ".join(f"'{name}'" for name in solver_names())
-    ):
+    with pytest.raises(ValueError, match="must be one of " + ", ".join(f"'{name}'" for name in solver_names())):
         MKLClassifier(solver="fastest").fit(X, Y)
 
 
@@ -82,9 +80,7 @@ def test_a_solver_that_does_not_apply_says_who_needs_what():
 
 
 def test_class_weights_must_be_positive():
-    with pytest.raises(
-        ValueError, match="'class_weight' parameter of MKLClassifier must hold positive numbers"
-    ):
+    with pytest.raises(ValueError, match="'class_weight' parameter of MKLClassifier must hold positive numbers"):
         MKLClassifier(class_weight={0: -1.0}).fit(X, Y)
     with pytest.raises(ValueError, match="class"):
         MKLClassifier(class_weight={7: 1.0}).fit(X, Y)
@@ -190,9 +186,7 @@ def test_a_stack_must_be_square_and_of_the_size_of_the_labels():
         MKLClassifier("precomputed").fit(stack_kernels([K[:, :20]]), Y)
     with pytest.raises(ValueError, match=r"inconsistent numbers of samples: \[20, 30\]"):
         MKLClassifier("precomputed").fit(stack_kernels([K[:20, :20]]), Y)
-    with pytest.raises(
-        ValueError, match=r"same shape, \(30, 30\) as kernel 0\. Got shape \(20, 20\) for kernel 1"
-    ):
+    with pytest.raises(ValueError, match=r"same shape, \(30, 30\) as kernel 0\. Got shape \(20, 20\) for kernel 1"):
         stack_kernels([K, K[:20, :20]])
 
 
@@ -245,9 +239,7 @@ def test_test_rows_of_another_size_are_refused():
 @pytest.mark.parametrize("normalize", ["variance", "trace", None, "center"])
 @pytest.mark.parametrize("precomputed", [False, True])
 def test_constant_kernels_are_named_in_a_warning(precomputed, normalize):
-    with pytest.warns(
-        UserWarning, match=r"The kernels? .*'flat'.* constant on the training samples"
-    ) as caught:
+    with pytest.warns(UserWarning, match=r"The kernels? .*'flat'.* constant on the training samples") as caught:
         if precomputed:
             stack = stack_kernels([K, np.full((N, N), 3.0), np.zeros((N, N))], names=["good", "flat", "zero"])
             model = MKLClassifier("precomputed", normalize=normalize).fit(stack, Y)
@@ -412,9 +404,7 @@ def test_more_memory_than_there_is_says_who_needs_how_much():
         MKLClassifier(memory_limit=1000).fit(X, Y)
     with pytest.raises(MemoryError, match=r"2 kernels on 15 samples need 5\.4 kB with gram='dense'"):
         rows = np.arange(0, N, 2)
-        MKLClassifier("precomputed", gram="dense", memory_limit=3000).fit(
-            stack_kernels([K, K])[rows], Y[rows]
-        )
+        MKLClassifier("precomputed", gram="dense", memory_limit=3000).fit(stack_kernels([K, K])[rows], Y[rows])
     assert MKLClassifier(memory_limit="20kB").fit(X, Y).gram_.kind == "lazy"
 
 
@@ -422,9 +412,7 @@ def test_too_few_iterations_are_warned_of_with_the_gap_the_causes_and_what_to_tr
     with pytest.warns(ConvergenceWarning) as caught:
         model = MKLClassifier(max_iter=1, tol=1e-9).fit(X, Y)
     sentence = str(caught[0].message)
-    assert sentence.startswith(
-        "MKLClassifier reached max_iter: after 1 iteration the relative duality gap is "
-    )
+    assert sentence.startswith("MKLClassifier reached max_iter: after 1 iteration the relative duality gap is ")
     for part in (
         f"{model.duality_gap_:.2g}",
         "tol=1e-09",

@@ -116,17 +116,12 @@ def test_contributions_are_shares_of_the_variance_of_the_outputs():
 
 @pytest.mark.parametrize("norm", [1.0, 2.0])
 def test_every_storage_gives_the_same_model(norm):
-    models = [
-        MKLClassifier(KERNELS, norm=norm, gram=kind, **TIGHT).fit(X, Y)
-        for kind in ("dense", "lazy", "mapped")
-    ]
+    models = [MKLClassifier(KERNELS, norm=norm, gram=kind, **TIGHT).fit(X, Y) for kind in ("dense", "lazy", "mapped")]
     models.append(MKLClassifier(KERNELS, norm=norm, memory_limit=40_000, **TIGHT).fit(X, Y))
     assert [model.gram_.kind for model in models] == ["dense", "lazy", "mapped", "lazy"]
     for model in models[1:]:
         np.testing.assert_allclose(model.weights_, models[0].weights_, atol=1e-4)
-        np.testing.assert_allclose(
-            model.decision_function(X_TEST), models[0].decision_function(X_TEST), atol=1e-4
-        )
+        np.testing.assert_allclose(model.decision_function(X_TEST), models[0].decision_function(X_TEST), atol=1e-4)
 
 
 def test_many_kernels_are_kept_in_float32(monkeypatch):
@@ -159,11 +154,7 @@ def explicit_outputs(model, steps):
     f = np.full(len(X_TEST), model.intercept_)
     for k in range(3):
         normalizer = learn_normalizer(steps, np.diag(K[k]), K[k].dot)
-        f += (
-            model.weights_[k]
-            * normalizer.cross(K_test[k], KernelBank.fit(KERNELS, X).raw_diag(k, X_TEST))
-            @ a
-        )
+        f += model.weights_[k] * normalizer.cross(K_test[k], KernelBank.fit(KERNELS, X).raw_diag(k, X_TEST)) @ a
     return f
 
 
@@ -174,9 +165,7 @@ def test_test_rows_are_normalised_as_the_training_samples_were(steps, fit_interc
     model = MKLClassifier(KERNELS, **options).fit(X, Y)
     np.testing.assert_allclose(model.decision_function(X_TEST), explicit_outputs(model, steps), atol=1e-9)
     whole = (
-        steps is not None
-        and "center" in steps
-        and (not fit_intercept or "cosine" in steps[steps.index("center") :])
+        steps is not None and "center" in steps and (not fit_intercept or "cosine" in steps[steps.index("center") :])
     )
     assert model._expansion.n_kept == (len(X) if whole else len(model.support_))
 
@@ -245,9 +234,7 @@ def test_more_classes_are_several_problems_with_their_own_weights(scheme, precom
         np.testing.assert_allclose(model.weights_[t], alone.weights_, atol=1e-4)
     scores = model.decision_function(samples if precomputed else Z)
     assert scores.shape == (90, 3)
-    np.testing.assert_array_equal(
-        classes[scores.argmax(axis=1)], model.predict(samples if precomputed else Z)
-    )
+    np.testing.assert_array_equal(classes[scores.argmax(axis=1)], model.predict(samples if precomputed else Z))
     assert model.score(samples if precomputed else Z, y) > 0.9
 
 
@@ -308,23 +295,17 @@ def test_class_weights_multiply_the_cost():
     counts = {label: np.mean(Y == label) for label in ("far", "near")}
     balanced = clone(weighted).set_params(class_weight="balanced").fit(X, Y)
     explicit = (
-        clone(weighted)
-        .set_params(class_weight={label: 0.5 / share for label, share in counts.items()})
-        .fit(X, Y)
+        clone(weighted).set_params(class_weight={label: 0.5 / share for label, share in counts.items()}).fit(X, Y)
     )
     assert balanced.objective_ == pytest.approx(explicit.objective_)
 
 
 def test_sample_weights_are_routed():
     with config_context(enable_metadata_routing=True):
-        model = (
-            MKLClassifier(KERNELS).set_fit_request(sample_weight=True).set_score_request(sample_weight=False)
-        )
+        model = MKLClassifier(KERNELS).set_fit_request(sample_weight=True).set_score_request(sample_weight=False)
         weight = np.random.default_rng(0).uniform(0.1, 1, len(X))
         folds = [(np.arange(0, 40), np.arange(40, 60))]
-        result = cross_validate(
-            model, X, Y, params={"sample_weight": weight}, cv=folds, return_estimator=True
-        )
+        result = cross_validate(model, X, Y, params={"sample_weight": weight}, cv=folds, return_estimator=True)
     alone = MKLClassifier(KERNELS).fit(X[:40], Y[:40], weight[:40])
     assert result["estimator"][0].objective_ == pytest.approx(alone.objective_)
 
@@ -337,9 +318,7 @@ def test_sparse_samples_are_the_same_samples():
     model = MKLClassifier(KERNELS, **TIGHT).fit(Z, Y)
     for kind in (sparse.csr_matrix, sparse.csc_array):
         thin = MKLClassifier(KERNELS, **TIGHT).fit(kind(Z), Y)
-        np.testing.assert_allclose(
-            thin.decision_function(kind(X_TEST)), model.decision_function(X_TEST), atol=1e-5
-        )
+        np.testing.assert_allclose(thin.decision_function(kind(X_TEST)), model.decision_function(X_TEST), atol=1e-5)
         np.testing.assert_allclose(thin.decision_function(X_TEST), model.decision_function(X_TEST), atol=1e-5)
 
 
@@ -393,20 +372,14 @@ def test_what_the_caller_hands_in_is_never_written_to():
     before = stack.copy()
     for steps in STEPS:
         MKLClassifier(KERNELS, normalize=steps).fit(Z, Y, weight).predict(Z)
-        MKLClassifier("precomputed", normalize=steps).fit(stack_kernels(stack), Y, weight).predict(
-            stack_kernels(stack)
-        )
+        MKLClassifier("precomputed", normalize=steps).fit(stack_kernels(stack), Y, weight).predict(stack_kernels(stack))
     np.testing.assert_array_equal(stack, before)
 
 
 @pytest.mark.parametrize("layout", ["list", "float32", "fortran", "strided", "sample-major"])
 def test_a_stack_may_lie_in_memory_in_any_way(layout):
     K, K_test = raw_stack(X), raw_stack(X, X_TEST)
-    reference = (
-        MKLClassifier("precomputed", **TIGHT)
-        .fit(stack_kernels(K), Y)
-        .decision_function(stack_kernels(K_test))
-    )
+    reference = MKLClassifier("precomputed", **TIGHT).fit(stack_kernels(K), Y).decision_function(stack_kernels(K_test))
     wide = np.zeros((3, 120, 120))
     wide[:, ::2, ::2] = K
     handed = {
@@ -499,16 +472,10 @@ def test_an_indefinite_kernel_is_repaired_on_request(how, gram):
     explicit = MKLClassifier("precomputed", **options).fit(stack_kernels([K[0], (U * fixed) @ U.T]), Y)
     assert model.objective_ == pytest.approx(explicit.objective_, rel=1e-7)
     # rows of test samples become k P with K P the repaired matrix
-    P = (
-        np.eye(60)
-        if how == "shift"
-        else (U * np.where(values < 0, 0.0 if how == "clip" else -1.0, 1.0)) @ U.T
-    )
+    P = np.eye(60) if how == "shift" else (U * np.where(values < 0, 0.0 if how == "clip" else -1.0, 1.0)) @ U.T
     T = np.random.default_rng(4).normal(size=(2, 10, 60))
     outputs = model.decision_function(stack_kernels(T))
-    np.testing.assert_allclose(
-        outputs, explicit.decision_function(stack_kernels([T[0], T[1] @ P])), atol=1e-4
-    )
+    np.testing.assert_allclose(outputs, explicit.decision_function(stack_kernels([T[0], T[1] @ P])), atol=1e-4)
 
 
 def test_a_repair_leaves_out_samples_of_weight_zero():
@@ -564,9 +531,7 @@ def test_parameters_of_named_kernels_are_nested():
 
 
 def test_parameters_of_kernels_can_be_searched():
-    search = GridSearchCV(
-        MKLClassifier(KERNELS), {"narrow__width": [0.1, 1.0], "norm": [1.0, 2.0]}, cv=2
-    ).fit(X, Y)
+    search = GridSearchCV(MKLClassifier(KERNELS), {"narrow__width": [0.1, 1.0], "norm": [1.0, 2.0]}, cv=2).fit(X, Y)
     assert set(search.best_params_) == {"narrow__width", "norm"}
 
 
@@ -633,3 +598,21 @@ def test_an_interruption_ends_all_problems():
 def test_rich_is_not_needed_to_fit():
     assert MKLClassifier(KERNELS).fit(X, Y) is not None
     assert "multikernel.estimators.progress" in sys.modules
+
+
+def test_a_second_fit_forgets_the_first():
+    model = MKLClassifier(KERNELS, multiclass="ovo").fit(X, np.arange(60) % 3)
+    assert len(model.pairs_) == 3
+    assert not hasattr(model.fit(X, Y), "pairs_")
+    assert model.weights_.shape == (3,)
+
+
+def test_numbers_may_be_whole_or_single_precision():
+    whole = np.round(10 * X).astype(int)
+    model = MKLClassifier(KERNELS).fit(whole, Y)
+    np.testing.assert_array_equal(
+        model.predict(whole), MKLClassifier(KERNELS).fit(whole.astype(float), Y).predict(whole)
+    )
+    single = MKLClassifier("precomputed").fit(stack_kernels((whole @ whole.T)[None]), Y)
+    assert single.duality_gap_ <= 1e-3
+    assert MKLClassifier(KERNELS).fit(X.astype(np.float32), Y).duality_gap_ <= 1e-3

@@ -44,9 +44,7 @@ def explicit(K: np.ndarray, form: AffineForm) -> np.ndarray:
 def as_lazy(K, form, **options) -> LazyGram:
     whole = explicit(K, form)
     diag = np.diagonal(whole, axis1=1, axis2=2)
-    return LazyGram(
-        lambda kernels, idx: ((k, whole[k, idx]) for k in kernels), diag, dtype=K.dtype, **options
-    )
+    return LazyGram(lambda kernels, idx: ((k, whole[k, idx]) for k in kernels), diag, dtype=K.dtype, **options)
 
 
 def as_mapped(K, form) -> MappedGram:
@@ -135,9 +133,7 @@ def test_a_subset_is_the_kernels_restricted(storage):
     gram.add_outputs(F, rows, np.array([1.0, -2.0]))
     np.testing.assert_allclose(F, reference[:, 3] - 2 * reference[:, 0])
     out = np.zeros((5, 5))
-    np.testing.assert_allclose(
-        gram.combine(beta, rows, out, rows)[rows], np.tensordot(beta, reference, 1)[rows]
-    )
+    np.testing.assert_allclose(gram.combine(beta, rows, out, rows)[rows], np.tensordot(beta, reference, 1)[rows])
     assert gram.nbytes == gram.parent.nbytes and gram.kind == gram.parent.kind
 
 
@@ -281,13 +277,9 @@ def test_sizes_are_numbers_or_texts(text, size):
     assert parse_bytes(text) == size
 
 
-@pytest.mark.parametrize(
-    "wrong", ["much", "", "GB", "1.2.3GB", ".", "0", -1, 0, True, float("nan"), None, "2 XB"]
-)
+@pytest.mark.parametrize("wrong", ["much", "", "GB", "1.2.3GB", ".", "0", -1, 0, True, float("nan"), None, "2 XB"])
 def test_other_sizes_are_refused(wrong):
-    with pytest.raises(
-        ValueError, match=r"'memory_limit' parameter must be None, a positive number .* Got .* instead"
-    ):
+    with pytest.raises(ValueError, match=r"'memory_limit' parameter must be None, a positive number .* Got .* instead"):
         parse_bytes(wrong)
 
 

@@ -70,9 +70,7 @@ def test_support_rows_are_the_epigraph_of_the_support_function(norm):
     rows = mixing.support_rows(len(t))
     width = rows.A.shape[1]
     pinned = ConeRows(np.eye(len(t)), t, (("zero", len(t)),))
-    x, _ = solve_conic(
-        np.zeros(width), np.eye(1, width, len(t))[0], [(pinned, np.arange(4)), (rows, np.arange(width))]
-    )
+    x, _ = solve_conic(np.zeros(width), np.eye(1, width, len(t))[0], [(pinned, np.arange(4)), (rows, np.arange(width))])
     assert x[len(t)] == pytest.approx(support_value(t, norm), rel=1e-6)
 
 
@@ -156,8 +154,6 @@ def test_curvature_of_the_support_function():
     q, step = np.array([0.7, 0.1, 1.3]), 1e-5
     for norm in (1.1, 1.5, 2.0, 5.0):
         ball = Ball(norm)
-        slope = [
-            (ball.support(q + step * e)[1] - ball.support(q - step * e)[1]) / (2 * step) for e in np.eye(3)
-        ]
+        slope = [(ball.support(q + step * e)[1] - ball.support(q - step * e)[1]) / (2 * step) for e in np.eye(3)]
         assert ball.support_curvature(q) == pytest.approx(np.array(slope), rel=1e-4, abs=1e-7)
     assert not Ball(2.0).support_curvature(np.zeros(3)).any()

@@ -56,9 +56,7 @@ def test_a_slice_of_rows_is_the_explicit_slice():
         np.testing.assert_array_equal(model.support_, clone(MODEL).fit(STACK[train], Y[train]).support_)
 
 
-@pytest.mark.parametrize(
-    "cv", [CV, KFold(3), ShuffleSplit(3, random_state=0)], ids=lambda cv: type(cv).__name__
-)
+@pytest.mark.parametrize("cv", [CV, KFold(3), ShuffleSplit(3, random_state=0)], ids=lambda cv: type(cv).__name__)
 def test_cross_val_score(cv):
     scores = cross_val_score(MODEL, STACK, Y, cv=cv)
     np.testing.assert_allclose(scores, [on_slices(*fold)[1] for fold in cv.split(np.zeros(N), Y)])
@@ -101,9 +99,7 @@ def test_grid_search():
 def test_grid_search_within_cross_validation():
     outer = KFold(2, shuffle=True, random_state=1)
     result = cross_validate(GridSearchCV(MODEL, GRID, cv=CV), STACK, Y, cv=outer, return_estimator=True)
-    for (train, test), search, score in zip(
-        outer.split(Y), result["estimator"], result["test_score"], strict=True
-    ):
+    for (train, test), search, score in zip(outer.split(Y), result["estimator"], result["test_score"], strict=True):
         by_hand = search_by_hand(train)
         np.testing.assert_allclose(search.cv_results_["mean_test_score"], by_hand)
         best = clone(MODEL).set_params(**search.best_params_)
@@ -138,9 +134,7 @@ def test_calibration_within_cross_validation():
     outer = KFold(2, shuffle=True, random_state=1)
     computed = MKLClassifier(rbf_family(WIDTHS), norm=2.0, tol=1e-8, max_iter=1000)
     a = cross_val_predict(CalibratedClassifierCV(MODEL, cv=CV), STACK, Y, cv=outer, method="predict_proba")
-    b = cross_val_predict(
-        CalibratedClassifierCV(computed, cv=CV), SAMPLES, Y, cv=outer, method="predict_proba"
-    )
+    b = cross_val_predict(CalibratedClassifierCV(computed, cv=CV), SAMPLES, Y, cv=outer, method="predict_proba")
     np.testing.assert_allclose(a, b, atol=1e-4)
 
 
@@ -160,9 +154,7 @@ def test_pipelines():
     ):
         scores = cross_val_score(pipeline, STACK, Y, cv=CV)
         np.testing.assert_allclose(scores, cross_val_score(MODEL, STACK, Y, cv=CV))
-    search = GridSearchCV(
-        Pipeline([("nothing", "passthrough"), ("mkl", MODEL)]), {"mkl__C": [0.1, 1.0]}, cv=CV
-    )
+    search = GridSearchCV(Pipeline([("nothing", "passthrough"), ("mkl", MODEL)]), {"mkl__C": [0.1, 1.0]}, cv=CV)
     assert search.fit(STACK, Y).best_estimator_.predict(STACK).shape == (N,)
     named = [("far", rbf_family([2.0]), [0, 1])]
     chain = make_pipeline(FunctionTransformer(), MKLClassifier(named)).fit(SAMPLES, Y)

@@ -1,4 +1,4 @@
-"""The single-kernel machine alone: against scikit-learn's SVC, against laws, and its compiled loops without compilation."""
+"""The single-kernel machine alone: against scikit-learn's SVC, against laws, its loops also uncompiled."""
 
 import numpy as np
 import pytest

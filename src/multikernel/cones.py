@@ -113,19 +113,16 @@ def minimise_conic(g: np.ndarray, Q: np.ndarray, mixing: Mixing) -> tuple[np.nda
     unit = _size(g, Q, beta)
     for _ in range(4):
         # and each cut in units of its own largest coefficient
-        row = np.maximum(1.0, 0.5 * Q.max(axis=1) / unit)[:, None]
-        cuts = ConeRows(
-            -np.hstack([0.5 * Q / unit, np.ones((T, 1))]) / row, -g / (unit * row[:, 0]), (("nonnegative", T),)
-        )
-        x, (_, z) = solve_conic(
-            np.zeros(m + 1), theta, [(weights, np.arange(m)), (cuts, np.append(np.arange(p), m))]
-        )
+        row = np.maximum(1.0, 0.5 * Q.max(axis=1) / unit)
+        A = -np.hstack([0.5 * Q / unit, np.ones((T, 1))]) / row[:, None]
+        cuts = ConeRows(A, -g / (unit * row), (("nonnegative", T),))
+        x, (_, z) = solve_conic(np.zeros(m + 1), theta, [(weights, np.arange(m)), (cuts, np.append(np.arange(p), m))])
         beta = boundary_point(x[:p], mixing)
         size = _size(g, Q, beta)
         if 0.1 * unit < size < 10.0 * unit:
             break
         unit = size
-    return beta, np.maximum(z, 0.0) / row[:, 0]
+    return beta, np.maximum(z, 0.0) / row
 
 
 def _size(g: np.ndarray, Q: np.ndarray, beta: np.ndarray) -> float:
@@ -138,9 +135,7 @@ def boundary_point(beta: np.ndarray, mixing: Mixing) -> np.ndarray:
     return mixing.saturate(np.where(beta > _NEGLIGIBLE * max(beta.max(), 0.0), beta, 0.0))
 
 
-def project_to_level(
-    beta0: np.ndarray, g: np.ndarray, Q: np.ndarray, level: float, mixing: Mixing
-) -> np.ndarray:
+def project_to_level(beta0: np.ndarray, g: np.ndarray, Q: np.ndarray, level: float, mixing: Mixing) -> np.ndarray:
     """Return the point of B nearest to ``beta0`` at which every cut g_t - 1/2 beta'q_t is at most ``level``.
 
     It is scaled to the boundary of B, where no cut is larger.

@@ -11,6 +11,31 @@ from dataclasses import dataclass
 import numpy as np
 
 
+def piecewise_minimiser(kinks: np.ndarray, jumps: np.ndarray, slope: float) -> float:
+    """Minimise a convex piecewise linear function: the middle of the interval of minimisers.
+
+    Parameters
+    ----------
+    kinks, jumps : ndarrays of shape (m,)
+        Where the slope changes, and by how much it grows there.
+    slope : float
+        Slope to the left of every kink, at most zero.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> piecewise_minimiser(np.array([3.0, 1.0]), np.array([1.0, 1.0]), -1.0)
+    2.0
+    """
+    order = np.argsort(kinks)
+    slopes = np.cumsum(jumps[order]) + slope
+    tiny = 1e-12 * float(jumps.sum())
+    last = len(order) - 1
+    left = min(int(np.searchsorted(slopes, -tiny)), last)
+    right = min(int(np.searchsorted(slopes, tiny, side="right")), last)
+    return float(0.5 * (kinks[order[left]] + kinks[order[right]]))
+
+
 @dataclass(frozen=True)
 class Hinge:
     """l(f, y) = C max(0, 1 - y f), for labels y = -1 or 1.
@@ -53,12 +78,52 @@ class Hinge:
         and grows by C_i at every kink y_i - f_i.
         """
         C = np.broadcast_to(np.asarray(self.C, float), y.shape)
-        kinks = y - f
-        order = np.argsort(kinks)
-        slope = np.cumsum(C[order]) - C[y > 0].sum()
-        tiny = 1e-12 * C.sum()
-        left = int(np.searchsorted(slope, -tiny))
-        right = int(np.searchsorted(slope, tiny, side="right"))
-        last = len(order) - 1
-        low, high = kinks[order[min(left, last)]], kinks[order[min(right, last)]]
-        return float(0.5 * (low + high))
+        return piecewise_minimiser(y - f, C, -float(C[y > 0].sum()))
+
+
+@dataclass(frozen=True)
+class EpsilonInsensitive:
+    """l(f, y) = C max(0, |y - f| - epsilon), for real targets y: errors within the tube cost nothing.
+
+    The conjugate is l*(-a, y) = -y a + epsilon |a| on |a| <= C, and infinite elsewhere.
+
+    Parameters
+    ----------
+    C : float or ndarray of shape (n,)
+        Cost of each sample.
+    epsilon : float
+        Half the width of the tube, not negative; zero for the absolute error.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from multikernel.losses import EpsilonInsensitive
+    >>> EpsilonInsensitive(2.0, 0.5).value(np.array([0.0, 3.0]), np.array([0.25, 1.0]))
+    array([0., 3.])
+    """
+
+    C: float | np.ndarray = 1.0
+    epsilon: float = 0.1
+    task: str = "regression"
+
+    def value(self, f: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Loss of each sample."""
+        return self.C * np.maximum(0.0, np.abs(y - f) - self.epsilon)
+
+    def gradient(self, f: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Derivative by f: the subgradient that is zero at the kinks."""
+        return np.where(np.abs(y - f) > self.epsilon, self.C * np.sign(f - y), 0.0)
+
+    def conjugate(self, a: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """l*(-a, y): what the dual pays for the coefficient a."""
+        return np.where(np.abs(a) <= self.C, self.epsilon * np.abs(a) - y * a, np.inf)
+
+    def best_intercept(self, f: np.ndarray, y: np.ndarray) -> float:
+        """Return the b that minimises sum_i l(f_i + b, y_i): the middle of the interval of minimisers.
+
+        The slope of the sum starts at minus the sum of the costs and grows by C_i at both edges of the tube,
+        y_i - epsilon - f_i and y_i + epsilon - f_i.
+        """
+        C = np.broadcast_to(np.asarray(self.C, float), y.shape)
+        kinks = np.concatenate([y - self.epsilon - f, y + self.epsilon - f])
+        return piecewise_minimiser(kinks, np.concatenate([C, C]), -float(C.sum()))

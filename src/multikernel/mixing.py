@@ -65,7 +65,7 @@ class Mixing(ABC):
 
     @abstractmethod
     def saturate(self, beta: np.ndarray) -> np.ndarray:
-        """Return the multiple of beta >= 0 on the boundary of B; J, falling in every weight, is least there."""
+        """Return the multiple of beta >= 0 on the boundary of B; J falls in every weight and is least there."""
 
     @abstractmethod
     def closed_form(self, beta: np.ndarray, q: np.ndarray, relax: float = 1.0) -> np.ndarray:
@@ -320,9 +320,7 @@ class PlainSum(Mixing):
 
     def cone_rows(self, p: int) -> ConeRows:
         """Return the box as rows over beta."""
-        return ConeRows(
-            np.vstack([-np.eye(p), np.eye(p)]), np.repeat([0.0, 1.0], p), (("nonnegative", 2 * p),)
-        )
+        return ConeRows(np.vstack([-np.eye(p), np.eye(p)]), np.repeat([0.0, 1.0], p), (("nonnegative", 2 * p),))
 
     def support_rows(self, p: int) -> ConeRows:
         """Return {sum t <= s}, the epigraph of the support function for t >= 0, as a row over (t, s)."""

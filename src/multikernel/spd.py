@@ -7,6 +7,7 @@ shared. Here every block product is a single-threaded BLAS call, and the team sp
 from __future__ import annotations
 
 from functools import partial
+from itertools import pairwise
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, get_lapack_funcs
@@ -51,14 +52,14 @@ class _BlockCholesky:
         self.edges = [*range(0, n, _BLOCK), n]
         potrf, trtri = get_lapack_funcs(("potrf", "trtri"), (A,))
         self.inverses: list[np.ndarray] = []
-        for b, (lo, hi) in enumerate(zip(self.edges, self.edges[1:], strict=False)):
+        for b, (lo, hi) in enumerate(pairwise(self.edges)):
             diagonal, info = potrf(A[lo:hi, lo:hi], lower=1)
             if info:
                 raise LinAlgError("not positive definite")
             inverse = np.ascontiguousarray(trtri(diagonal, lower=1)[0])
             self.inverses.append(inverse)
             A[lo:hi, lo:hi] = diagonal
-            below = list(zip(self.edges[b + 1 :], self.edges[b + 2 :], strict=False))
+            below = list(pairwise(self.edges[b + 1 :]))
             team.run(partial(self._panel, part, lo, hi, inverse) for part in self._deal(below))
             team.run(partial(self._trailing, part, lo, hi) for part in self._deal(below))
 
@@ -78,7 +79,7 @@ class _BlockCholesky:
     def solve(self, rhs: np.ndarray) -> np.ndarray:
         """Return A^-1 rhs for rhs of shape (n, m)."""
         X = rhs.astype(self.L.dtype)
-        spans = list(zip(self.edges, self.edges[1:], strict=False))
+        spans = list(pairwise(self.edges))
         for (lo, hi), inverse in zip(spans, self.inverses, strict=True):
             X[lo:hi] = inverse @ (X[lo:hi] - self.L[lo:hi, :lo] @ X[:lo])
         for (lo, hi), inverse in zip(spans[::-1], self.inverses[::-1], strict=True):

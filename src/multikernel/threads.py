@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from functools import cache
+from itertools import pairwise
 
 
 def available_threads() -> int:
@@ -76,4 +77,4 @@ class Team:
         """Cut ``range(n)`` into at most ``n_threads`` runs of at least ``grain`` items."""
         parts = max(1, min(self.n_threads, n // max(1, grain)))
         edges = [n * i // parts for i in range(parts + 1)]
-        return [(lo, hi) for lo, hi in zip(edges, edges[1:], strict=False) if hi > lo]
+        return [(lo, hi) for lo, hi in pairwise(edges) if hi > lo]

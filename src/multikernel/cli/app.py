@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import typer
 
-app = typer.Typer(
-    help="Multiple kernel learning with a certificate.", no_args_is_help=True, add_completion=False
-)
+app = typer.Typer(help="Multiple kernel learning with a certificate.", no_args_is_help=True, add_completion=False)
 
 
 @app.callback(invoke_without_command=True)

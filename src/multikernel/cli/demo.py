@@ -71,9 +71,7 @@ def compare(X: np.ndarray, y: np.ndarray, norm: float, C: float, seed: int) -> C
     return Comparison(model, model.score(B, b), uniform.score(B, b), alone, int(np.argmax(validated)))
 
 
-def run_demo(
-    splits: int = 3, norm: float = 1.0, C: float = 1.0, console: Console | None = None
-) -> list[Comparison]:
+def run_demo(splits: int = 3, norm: float = 1.0, C: float = 1.0, console: Console | None = None) -> list[Comparison]:
     """Learn, compare and print.
 
     Parameters

@@ -66,9 +66,7 @@ class BaseMKL(_BaseComposition):
     def _named_kernels(self, pairs: Sequence[tuple[str, Any]]) -> None:
         new = dict(pairs)
         own = {id(entry) for entry in self._entries}
-        self.kernels = [
-            (entry[0], new[entry[0]], entry[2]) if id(entry) in own else entry for entry in self.kernels
-        ]
+        self.kernels = [(entry[0], new[entry[0]], entry[2]) if id(entry) in own else entry for entry in self.kernels]
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters; with ``deep`` also those of named kernels, as ``name__parameter``."""
@@ -82,7 +80,10 @@ class BaseMKL(_BaseComposition):
         return self
 
     def _sk_visual_block_(self):
-        from sklearn.utils._repr_html.estimator import _VisualBlock
+        try:
+            from sklearn.utils._repr_html.estimator import _VisualBlock
+        except ImportError:  # before scikit-learn 1.7
+            from sklearn.utils._estimator_html_repr import _VisualBlock
 
         if not self._entries:
             return _VisualBlock("single", self, names=type(self).__name__, name_details=str(self))
@@ -148,8 +149,7 @@ class BaseMKL(_BaseComposition):
     def _store_model(
         self, kernels: TrainingKernels, solutions: Sequence[Solution], coef: np.ndarray, balanced: bool
     ) -> None:
-        """Set the fitted attributes that every estimator has; those of a single problem drop their first
-        axis.
+        """Set the attributes that every fitted estimator has; a single problem drops their first axis.
 
         Parameters
         ----------

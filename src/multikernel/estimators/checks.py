@@ -40,9 +40,7 @@ def examine(
     found = inspect_kernels(kernels, n_threads=n_threads)
     if not found.finite.all():
         which = _listed(names, ~found.finite)
-        raise ValueError(
-            f"The {which} must hold finite numbers. Got NaN or infinity among its entries instead."
-        )
+        raise ValueError(f"The {which} must hold finite numbers. Got NaN or infinity among its entries instead.")
     if found.asymmetric.any():
         k = int(np.argmax(found.asymmetric))
         raise ValueError(

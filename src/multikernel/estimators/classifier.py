@@ -204,9 +204,7 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         own = None if weight is None else weight[weight > 0]
         cost = self._costs(codes, y[kept], own)
         tasks = binary_tasks(codes, self.classes_, self.multiclass)
-        machines = [
-            SVC(task.y, cost if task.idx is None else cost[task.idx], self.fit_intercept) for task in tasks
-        ]
+        machines = [SVC(task.y, cost if task.idx is None else cost[task.idx], self.fit_intercept) for task in tasks]
         labels = [task.label for task in tasks]
         solutions = self._solve_all(kernels, machines, [task.idx for task in tasks], labels)
         coef = np.zeros((len(codes), len(tasks)))
@@ -214,13 +212,12 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         for t, (task, solution) in enumerate(zip(tasks, solutions, strict=True)):
             idx = slice(None) if task.idx is None else task.idx
             coef[idx, t] = solution.dual_coef
-            shares.append(
-                contributions(solution.weights, solution.outputs, None if own is None else own[idx])
-            )
+            shares.append(contributions(solution.weights, solution.outputs, None if own is None else own[idx]))
         self._store_model(kernels, solutions, coef, self.fit_intercept)
         self.kernel_contributions_ = shares[0] if len(tasks) == 1 else np.array(shares)
         self.support_ = kept[self._support]
         self._pairwise = len(self.classes_) > 2 and self.multiclass == "ovo"
+        vars(self).pop("pairs_", None)
         if self._pairwise:
             n = len(self.classes_)
             self.pairs_ = [(self.classes_[i], self.classes_[j]) for i in range(n) for j in range(i + 1, n)]

@@ -112,9 +112,7 @@ class ComputedKernels(TrainingKernels):
         return definite
 
     def _learn(self, k: int, matvec, product: np.ndarray) -> None:
-        self.normalizers[k] = learn_normalizer(
-            self.bank.steps, self._diag[k], matvec, self.weight, self.names[k]
-        )
+        self.normalizers[k] = learn_normalizer(self.bank.steps, self._diag[k], matvec, self.weight, self.names[k])
         flat = no_variance(self._diag[[k]], product[None], self._p)[0]
         self.constant[k] = flat or self.normalizers[k].degenerate
 

@@ -139,9 +139,7 @@ def _check_rows(K: np.ndarray, name: str) -> None:
     # a finite sum proves that every term is finite; an infinite one may be an overflow
     with np.errstate(over="ignore", invalid="ignore"):
         if not np.isfinite(K.sum()) and not np.isfinite(K).all():
-            raise ValueError(
-                f"The kernel {name!r} must hold finite numbers. Got NaN or infinity among its test rows."
-            )
+            raise ValueError(f"The kernel {name!r} must hold finite numbers. Got NaN or infinity among its test rows.")
 
 
 def _stack_diag(X: KernelStack) -> np.ndarray:
@@ -164,9 +162,7 @@ def needs_all(normalizers: Sequence[FittedNormalizer], balanced: bool) -> bool:
     return False
 
 
-def make_term(
-    normalizer: FittedNormalizer, coef: np.ndarray, kept: np.ndarray | None
-) -> tuple[Term, np.ndarray]:
+def make_term(normalizer: FittedNormalizer, coef: np.ndarray, kept: np.ndarray | None) -> tuple[Term, np.ndarray]:
     """Return the term of one kernel, and what it adds to the offsets.
 
     Parameters

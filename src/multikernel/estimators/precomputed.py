@@ -119,9 +119,7 @@ class StackedKernels(TrainingKernels):
     def _learn(self, k: int, found: Inspection, at: int, matvec) -> None:
         """Learn the normalisation of kernel k, number ``at`` of what was inspected."""
         diag, sums = found.diagonal[at], found.row_sums[at]
-        self.normalizers[k] = learn_normalizer(
-            self._steps, diag, matvec, self.weight, self.names[k], row_sums=sums
-        )
+        self.normalizers[k] = learn_normalizer(self._steps, diag, matvec, self.weight, self.names[k], row_sums=sums)
         n = len(diag)
         flat = no_variance(diag[None], sums[None] / n, np.full(n, 1.0 / n))[0]
         self.constant[k] = found.constant[at] or flat or self.normalizers[k].degenerate

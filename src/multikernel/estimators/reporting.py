@@ -32,9 +32,7 @@ class GramInfo:
     nbytes: int
 
 
-def contributions(
-    weights: np.ndarray, outputs: np.ndarray, sample_weight: np.ndarray | None = None
-) -> np.ndarray:
+def contributions(weights: np.ndarray, outputs: np.ndarray, sample_weight: np.ndarray | None = None) -> np.ndarray:
     """Return cov(f_k, f) / var(f) over the samples, f_k = beta_k K_k a and f their sum.
 
     Shares that sum to one; zeros where f is constant.
@@ -78,9 +76,7 @@ def _sentence(estimator: Any, where: str, solution: Solution) -> str:
         type(estimator).__name__,
         f"{solution.n_iter} iteration{'s' if solution.n_iter != 1 else ''}",
     )
-    worth = (
-        f"The model returned is the best one found, certified to within a relative gap of {solution.gap:.2g}."
-    )
+    worth = f"The model returned is the best one found, certified to within a relative gap of {solution.gap:.2g}."
     if solution.status == INTERRUPTED:
         return f"{owner} was interrupted{where} after {steps}. {worth}"
     what = "reached max_iter" if solution.status == MAX_ITER else "made no further progress"

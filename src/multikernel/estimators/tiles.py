@@ -55,8 +55,7 @@ def compute_tiles(
     parts = min(team.n_threads, len(tiles))
     return sum(
         team.run(
-            partial(_some_tiles, bank, X, [int(k) for k in kernels], weight, out, tiles[t::parts])
-            for t in range(parts)
+            partial(_some_tiles, bank, X, [int(k) for k in kernels], weight, out, tiles[t::parts]) for t in range(parts)
         )
     )
 

@@ -59,7 +59,7 @@ class TrainingKernels(ABC):
             self.vouched[k] = True
 
     def negative_curvature(self, solution: Solution) -> np.ndarray:
-        """Return the kernels that training showed to be indefinite: a'K_k a < 0 beyond rounding, for some a met."""
+        """Return the kernels with a'K_k a < 0 beyond rounding, for some a that was met in training."""
         a = solution.dual_coef
         at_solution = solution.outputs @ a / max(float(a @ a), 1e-300)
         smallest = np.minimum(at_solution, getattr(solution, "curvature", np.inf))
@@ -70,14 +70,10 @@ class TrainingKernels(ABC):
         """Repair kernels found indefinite in training, or raise."""
         if self.psd == "error":
             which = np.isin(np.arange(len(self.names)), suspects)
-            raise indefinite_error(
-                self.names, which, smallest_eigenvalue_ratio(self._matrix(int(suspects[0])))
-            )
+            raise indefinite_error(self.names, which, smallest_eigenvalue_ratio(self._matrix(int(suspects[0]))))
         self.repair(suspects)
 
-    def expansion(
-        self, weights: np.ndarray, coef: np.ndarray, intercepts: np.ndarray, balanced: bool
-    ) -> Expansion:
+    def expansion(self, weights: np.ndarray, coef: np.ndarray, intercepts: np.ndarray, balanced: bool) -> Expansion:
         """Return what evaluates the model on other samples.
 
         Parameters
@@ -113,9 +109,7 @@ class TrainingKernels(ABC):
         """Put a matrix in the place of a normalised kernel."""
 
     @abstractmethod
-    def _expansion(
-        self, terms: list[Term], offset: np.ndarray, active: np.ndarray, kept: np.ndarray
-    ) -> Expansion:
+    def _expansion(self, terms: list[Term], offset: np.ndarray, active: np.ndarray, kept: np.ndarray) -> Expansion:
         """Join the terms with what this kind of kernels needs."""
 
 

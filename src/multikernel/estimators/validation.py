@@ -61,7 +61,7 @@ RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
     "tol": (lambda v: _is_number(v) and 0 < v < np.inf, "a positive number"),
     "max_iter": (lambda v: _is_integer(v) and v >= 1, "a positive integer"),
     "class_weight": (
-        lambda v: v is None or v == "balanced" if not isinstance(v, Mapping) else True,
+        lambda v: v is None or isinstance(v, Mapping) or (isinstance(v, str) and v == "balanced"),
         "None, 'balanced' or a dict from classes to weights",
     ),
     "gram": _one_of("auto", *KINDS),
@@ -86,9 +86,7 @@ def check_parameters(estimator: Any) -> None:
             continue
         near = get_close_matches(str(value), _WORDS[name](), 1) if name in _WORDS else []
         hint = f" Did you mean {near[0]!r}?" if near else ""
-        raise ValueError(
-            f"The '{name}' parameter of {owner} must be {RULES[name][1]}. Got {value!r} instead.{hint}"
-        )
+        raise ValueError(f"The '{name}' parameter of {owner} must be {RULES[name][1]}. Got {value!r} instead.{hint}")
 
 
 def _check_kernel_names(estimator: Any, kernels: Any) -> None:

@@ -45,13 +45,7 @@ def parse_bytes(limit: float | str) -> float:
     """
     if isinstance(limit, str):
         match = re.fullmatch(r"\s*([0-9.]+(?:e[+-]?[0-9]+)?)\s*([kmgt]?i?)b?\s*", limit.lower())
-        if (
-            match
-            and match[2] in _UNITS
-            and match[1].count(".") < 2
-            and match[1].strip(".")
-            and float(match[1]) > 0
-        ):
+        if match and match[2] in _UNITS and match[1].count(".") < 2 and match[1].strip(".") and float(match[1]) > 0:
             return float(match[1]) * _UNITS[match[2]]
     elif isinstance(limit, Real) and not isinstance(limit, (bool, np.bool_)) and limit > 0:
         return float(limit)
@@ -108,9 +102,7 @@ def choose_storage(
     dense = rows if stored else rows * (p + 1)
     if requested == "auto":
         requested = "dense" if dense <= limit else "lazy"
-    has = f"the memory limit is {_size(limit)}" + (
-        " (half of the free memory)" if memory_limit is None else ""
-    )
+    has = f"the memory limit is {_size(limit)}" + (" (half of the free memory)" if memory_limit is None else "")
     if rows > limit:
         raise MemoryError(
             f"The combined kernel on {n} samples needs up to {_size(rows)}, and {has}: "
@@ -132,9 +124,7 @@ def row_budget(n: int, itemsize: int, memory_limit: float | str | None = None) -
 
 def _size(size: float) -> str:
     unit, by = next(
-        (word, by)
-        for word, by in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3))
-        if size >= by or by == 1e3
+        (word, by) for word, by in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)) if size >= by or by == 1e3
     )
     return f"{size / by:.3g} {unit}"
 
@@ -167,9 +157,7 @@ def _group_memory(folder: str = "/sys/fs/cgroup") -> float | None:
         ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"),
     ):
         try:
-            return max(
-                0.0, float((Path(folder) / limit).read_text()) - float((Path(folder) / used).read_text())
-            )
+            return max(0.0, float((Path(folder) / limit).read_text()) - float((Path(folder) / used).read_text()))
         except (OSError, ValueError):
             continue
     return None

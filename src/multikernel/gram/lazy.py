@@ -100,9 +100,7 @@ class LazyGram(Gram):
             places, rows = np.flatnonzero(lacks), np.flatnonzero(group.ravel() == g)
             if len(places):
                 spans = self.team.split(len(rows), _GRAIN)
-                self.team.run(
-                    partial(self._compute_into, out, idx, kernels, places, rows[lo:hi]) for lo, hi in spans
-                )
+                self.team.run(partial(self._compute_into, out, idx, kernels, places, rows[lo:hi]) for lo, hi in spans)
                 self._keep(out, idx, kernels, places, rows)
 
     def _compute_into(self, out, idx, kernels, places, rows) -> None:

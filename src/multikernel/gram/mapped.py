@@ -39,7 +39,8 @@ def mapped_stack(p: int, n: int, dtype: np.dtype | type, directory: str | None =
     if size > free:
         raise MemoryError(
             f"The kernels need {size / 1e9:.3g} GB on disk, and the folder {folder!r} has "
-            f"{free / 1e9:.3g} GB free: let the variable TMPDIR name a folder with more room, or use gram='lazy'."
+            f"{free / 1e9:.3g} GB free: let the variable TMPDIR name a folder with more room, "
+            f"or use gram='lazy'."
         )
     # an anonymous file: deleted by the system when it is closed, also after a crash
     with tempfile.TemporaryFile(dir=folder, prefix="multikernel-") as file:

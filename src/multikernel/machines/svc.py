@@ -1,6 +1,8 @@
 """Support vector classification on one kernel.
 
     max_a  y'a - 1/2 a'Ka,     0 <= y_i a_i <= C_i,     sum a = 0  (with an intercept)
+
+The loss is the hinge; `SVC.fit` trains on one kernel matrix alone, without the outer loop.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ We differ from the paper in phases 1 and 3 and in moving the coefficients with t
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np

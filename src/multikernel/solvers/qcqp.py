@@ -30,7 +30,7 @@ from multikernel.problem import Point
 from multikernel.solvers.base import Solver, Step
 
 # bytes of the programme and of its factorisation for each entry of a kernel
-_BYTES = 100
+_BYTES = 150
 
 
 @dataclass
@@ -46,7 +46,7 @@ class QCQP(Solver):
     Parameters
     ----------
     memory_limit : float
-        Largest programme attempted, in bytes; about 100 bytes for each entry of each kernel.
+        Largest programme attempted, in bytes; about 150 bytes for each entry of each kernel.
     units : tuple of float
         Multiples of the natural units in which the programme is tried, until one answer is exact enough.
 
@@ -67,7 +67,7 @@ class QCQP(Solver):
 
     requires: ClassVar[tuple[str, ...]] = ("machine.conic", "mixing.support_rows")
 
-    memory_limit: float = 4e9
+    memory_limit: float = 2e9
     units: tuple[float, ...] = (1.0, 1.0, 10.0, 0.1)
 
     def start(self, point: Point, tol: float) -> _State:

@@ -76,16 +76,27 @@ class LinearMaster:
         if not 0.1 * self.unit <= unit <= 10 * self.unit:
             self._load(unit)
         cuts, p = self.cuts, self.cuts.p
-        for g, q in zip(cuts.g[self._rows :], cuts.q[self._rows :], strict=True):
-            # theta + 1/2 beta'q_t >= g_t
-            row = np.append(0.5 * q / self.unit, 1.0)
-            self._lp.addRow(g / self.unit, np.inf, p + 1, np.arange(p + 1), row)
-        self._rows = len(cuts.g)
-        self._lp.run()
+        if not self._run():
+            # numbers carried over from earlier programmes can spoil a factorisation: begin anew
+            self._load(unit)
+            self._run()
         solution = self._lp.getSolution()
         beta = cuts.mixing.saturate(np.maximum(solution.col_value[:p], 0.0))
         multipliers = np.array(solution.row_dual[self._head :])
         return beta, self.unit * solution.col_value[p], cuts.bound(multipliers)
+
+    def _run(self) -> bool:
+        """Add the rows that are new and solve; return whether the solver calls it optimal."""
+        import highspy
+
+        cuts, p = self.cuts, self.cuts.p
+        for g, q in zip(cuts.g[self._rows :], cuts.q[self._rows :], strict=True):
+            # theta + 1/2 beta'q_t >= g_t
+            row = np.append(0.5 * q / self.unit, 1.0)
+            self._lp.addRow(g / self.unit, highspy.kHighsInf, p + 1, np.arange(p + 1), row)
+        self._rows = len(cuts.g)
+        self._lp.run()
+        return self._lp.getModelStatus() == highspy.HighsModelStatus.kOptimal
 
 
 @dataclass

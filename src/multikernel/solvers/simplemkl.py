@@ -149,9 +149,7 @@ class SimpleMKL(Solver):
             slope = -0.5 * float(there.q @ D)
             if abs(slope) <= enough and best is there:
                 break
-            low, slope_low, high, slope_high = (
-                (t, slope, high, slope_high) if slope < 0 else (low, slope_low, t, slope)
-            )
+            low, slope_low, high, slope_high = (t, slope, high, slope_high) if slope < 0 else (low, slope_low, t, slope)
         return best
 
 
