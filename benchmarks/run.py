@@ -89,27 +89,32 @@ def resident() -> int:
 
 
 def memory() -> None:
+    # a process each, with every large array given back to the system when it is freed
+    environment = {**os.environ, "MALLOC_MMAP_THRESHOLD_": "65536"}
+    for n, p, C in ((2000, 20, 1), (2000, 8, 1), (2000, 8, 100), (5000, 10, 1), (5000, 10, 100)):
+        subprocess.run([sys.executable, __file__, "memory_of", str(n), str(p), str(C)], env=environment, check=True)
+
+
+def memory_of(n: str, p: str, C: str) -> None:
     from multikernel import MKLClassifier, stack_kernels
 
-    for n, p in ((2000, 20), (2000, 8), (5000, 10)):
-        K, _, y, _ = binary(n, 10)
-        K = np.ascontiguousarray(K[:p] if n > 2000 else K[:: len(K) // p][:p])
-        small = slice(0, 200)
-        MKLClassifier("precomputed").fit(stack_kernels(np.ascontiguousarray(K[:, small, small])), y[small])
-        for C in (1.0, 100.0):
-            peak = [before := resident()]
-            stop = threading.Event()
+    K, _, y, _ = binary(int(n), 10)
+    K = np.ascontiguousarray(K[np.linspace(0, len(K) - 1, int(p)).astype(int)])
+    small = slice(0, 200)
+    MKLClassifier("precomputed").fit(stack_kernels(np.ascontiguousarray(K[:, small, small])), y[small])
+    peak = [before := resident()]
+    stop = threading.Event()
 
-            def watch(peak=peak, stop=stop) -> None:
-                while not stop.wait(0.002):
-                    peak[0] = max(peak[0], resident())
+    def watch() -> None:
+        while not stop.wait(0.001):
+            peak[0] = max(peak[0], resident())
 
-            watcher = threading.Thread(target=watch)
-            watcher.start()
-            MKLClassifier("precomputed", C=C).fit(stack_kernels(K), y)
-            stop.set()
-            watcher.join()
-            report(f"memory n={n} p={p} C={C:g}", (peak[0] - before) / K.nbytes, "of the stack", 0.25)
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    MKLClassifier("precomputed", C=float(C)).fit(stack_kernels(K), y)
+    stop.set()
+    watcher.join()
+    report(f"memory n={n} p={p} C={C}", (peak[0] - before) / K.nbytes, "of the stack", 0.25)
 
 
 START = """
@@ -140,5 +145,8 @@ def start() -> None:
 
 if __name__ == "__main__":
     parts = {"passes": passes, "machine": machine, "memory": memory, "start": start}
-    for part in sys.argv[1:] or parts:
-        parts[part]()
+    if sys.argv[1:2] == ["memory_of"]:
+        memory_of(*sys.argv[2:])
+    else:
+        for part in sys.argv[1:] or parts:
+            parts[part]()

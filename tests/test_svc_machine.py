@@ -152,3 +152,17 @@ def test_inputs_are_not_modified():
     K, y = samples(30)
     K.flags.writeable = y.flags.writeable = False
     SVC(y, 1.0).fit(K)
+
+
+@pytest.mark.loops
+def test_rows_that_are_not_formed_are_never_read():
+    K, y = samples(40)
+    machine = SVC(y, 1.0)
+    combined = Combined(DenseGram(np.stack([K, K @ K])), np.array([0.5, 0.5]))
+    combined._buffer[...] = np.nan
+    a = machine.solve(combined, machine.start(), np.zeros(40), 1e-6)
+    mixed = 0.5 * (K + K @ K)
+    reference = Reference(kernel="precomputed", tol=1e-9).fit(mixed, y)
+    expected = np.zeros(40)
+    expected[reference.support_] = reference.dual_coef_[0]
+    assert dual_value(mixed, y, a) == pytest.approx(dual_value(mixed, y, expected), rel=1e-5)

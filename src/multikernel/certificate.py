@@ -12,9 +12,6 @@ from dataclasses import dataclass
 
 from multikernel.problem import Point
 
-# relative gaps are taken against |upper| or this fraction of the largest loss, whichever is more
-_FLOOR = 1e-13
-
 
 @dataclass(frozen=True)
 class Certificate:
@@ -47,4 +44,4 @@ def certify(point: Point) -> Certificate:
     q = point.q
     upper, intercept = machine.primal(point.f, float(point.beta @ q))
     lower = machine.dual(point.a) - 0.5 * mixing.support(q)[0]
-    return Certificate(upper, lower, intercept, _FLOOR * machine.scale)
+    return Certificate(upper, lower, intercept, machine.floor)

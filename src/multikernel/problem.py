@@ -32,6 +32,9 @@ class Problem:
 class Point:
     """Weights beta and coefficients a, with the outputs F_k = K_k a of every kernel in float64.
 
+    Where several outputs share the weights, a has a column for each: a is (n, c), F is (p, n, c), and q_k the
+    trace of a' K_k a.
+
     F is updated for changed coefficients only, and q_k = a'F_k, f = sum_k beta_k F_k follow from it, so that what is
     reported of a point never depends on the precision of the combined matrix.
 
@@ -52,9 +55,14 @@ class Point:
         self.set_dual(problem.machine.start() if a is None else a)
 
     @property
+    def forms(self) -> np.ndarray:
+        """Quadratic forms a' K_k a as they come; a negative one beyond rounding proves a kernel indefinite."""
+        return np.tensordot(self.F, self.a, self.a.ndim)
+
+    @property
     def q(self) -> np.ndarray:
-        """Quadratic forms a' K_k a, shape (p,)."""
-        return np.maximum(np.tensordot(self.F, self.a, self.a.ndim), 0.0)
+        """Quadratic forms a' K_k a, at least zero, shape (p,)."""
+        return np.maximum(self.forms, 0.0)
 
     @property
     def f(self) -> np.ndarray:
@@ -69,7 +77,7 @@ class Point:
 
     def set_dual(self, a: np.ndarray) -> None:
         """Move to new coefficients, updating F for those that changed."""
-        changed = np.flatnonzero(a != self.a)
+        changed = np.flatnonzero(a != self.a if a.ndim == 1 else (a != self.a).any(axis=1))
         self.problem.gram.add_outputs(self.F, changed, a[changed] - self.a[changed])
         self.a = a
 

@@ -29,6 +29,8 @@ class Solution:
         Smallest denominator of the relative gap.
     outputs : ndarray of shape (p, n)
         K_k a for every kernel.
+    curvature : ndarray of shape (p,)
+        Smallest a' K_k a / a'a met on the way; clearly negative for a kernel that is not positive semidefinite.
     n_iter : int
         Outer iterations.
     status : str
@@ -46,6 +48,7 @@ class Solution:
     lower: float
     floor: float
     outputs: np.ndarray
+    curvature: np.ndarray
     n_iter: int
     status: str
     solver: str

@@ -14,8 +14,9 @@ from multikernel.solution import CONVERGED, INTERRUPTED, MAX_ITER, STALLED, Solu
 from multikernel.solvers import Solver, get_solver, missing_needs
 from multikernel.threads import single_threaded_blas
 
-# outer steps in a row that improve neither bound before a run counts as stalled
-_STALL = 40
+# outer steps in a row that improve neither bound before a run counts as stalled: so many, and more for each kernel
+# (a cutting-plane method may need several cuts a kernel before its first useful bound)
+_STALL, _STALL_PER_KERNEL = 40, 10
 
 
 def choose_solver(problem: Problem) -> str:
@@ -77,6 +78,7 @@ def solve(
         raise ValueError(f"The solver {name!r} does not apply to this problem: it needs {parts}.")
     run = _Run(problem, tol, callback, *(start or (None, None)))
     status = MAX_ITER
+    patience = _STALL + _STALL_PER_KERNEL * problem.gram.n_kernels
     try:
         with single_threaded_blas():
             state = algorithm.start(run.point, tol)
@@ -85,7 +87,7 @@ def solve(
                     break
                 step = algorithm.step(run.point, state, run.best)
                 run.record(step)
-                if run.idle >= _STALL or (step.done and not run.converged):
+                if run.idle >= patience or (step.done and not run.converged):
                     status = STALLED
                     break
     except KeyboardInterrupt:
@@ -103,6 +105,7 @@ class _Run:
         self.best = certify(self.point)
         self.history: dict[str, list] = {"time": [], "upper": [], "lower": [], "gap": [], "active": []}
         self.idle = 0
+        self.curvature = np.full(problem.gram.n_kernels, np.inf)
         self._keep()
 
     def _keep(self) -> None:
@@ -114,6 +117,8 @@ class _Run:
 
     def record(self, step) -> None:
         now: Certificate = certify(self.point)
+        if size := float(np.sum(self.point.a**2)):
+            self.curvature = np.minimum(self.curvature, self.point.forms / size)
         lower = max(self.best.lower, now.lower, step.lower)
         better = now.upper < self.best.upper
         eps = 1e-12 * abs(self.best.upper)
@@ -140,5 +145,5 @@ class _Run:
         best = self.best
         return Solution(
             beta, a, best.intercept, best.upper, min(best.lower, best.upper), best.floor, F,
-            len(self.history["gap"]), status, name, self.history,
+            self.curvature, len(self.history["gap"]), status, name, self.history,
         )  # fmt: skip

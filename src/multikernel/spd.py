@@ -37,13 +37,34 @@ def solve_spd(A: np.ndarray, rhs: np.ndarray, team: Team) -> np.ndarray:
     >>> solve_spd(np.diag([4.0, 2.0]), np.array([[8.0], [2.0]]), Team()).ravel()
     array([2., 1.])
     """
-    if len(A) <= _SMALL:
-        factor = cho_factor(A, lower=True, overwrite_a=True, check_finite=False)
-        return cho_solve(factor, rhs.astype(A.dtype), check_finite=False)
-    return _BlockCholesky(A, team).solve(rhs)
+    return factorise(A, team).solve(rhs)
 
 
-class _BlockCholesky:
+def factorise(A: np.ndarray, team: Team) -> SmallCholesky | BlockCholesky:
+    """Return a factorisation of A that solves with many right-hand sides, in the precision of A.
+
+    Sets: A, overwritten.
+
+    Raises
+    ------
+    scipy.linalg.LinAlgError
+        When A is not positive definite in its precision.
+    """
+    return SmallCholesky(A) if len(A) <= _SMALL else BlockCholesky(A, team)
+
+
+class SmallCholesky:
+    """A = L L' by one call of the library."""
+
+    def __init__(self, A: np.ndarray) -> None:
+        self._factor = cho_factor(A, lower=True, overwrite_a=True, check_finite=False)
+
+    def solve(self, rhs: np.ndarray) -> np.ndarray:
+        """Return A^-1 rhs."""
+        return cho_solve(self._factor, rhs.astype(self._factor[0].dtype), check_finite=False)
+
+
+class BlockCholesky:
     """A = L L', kept as L with the inverses of its diagonal blocks; A is overwritten by L in its lower triangle."""
 
     def __init__(self, A: np.ndarray, team: Team) -> None:

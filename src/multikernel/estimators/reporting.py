@@ -79,12 +79,12 @@ def _sentence(estimator: Any, where: str, solution: Solution) -> str:
     worth = f"The model returned is the best one found, certified to within a relative gap of {solution.gap:.2g}."
     if solution.status == INTERRUPTED:
         return f"{owner} was interrupted{where} after {steps}. {worth}"
+    costly, cheaper = (f"C={estimator.C:g} is very large, or ", "a smaller C or ") if hasattr(estimator, "C") else ("", "")
     what = "reached max_iter" if solution.status == MAX_ITER else "made no further progress"
     return (
         f"{owner} {what}{where}: after {steps} the relative duality gap is {solution.gap:.2g}, above "
         f"tol={estimator.tol:g}. {worth} Likely causes: (a) max_iter={estimator.max_iter} is too small for "
         f"this tol, or tol is below what the precision of the kernels allows: raise max_iter or tol; (b) the "
         f"kernels are scaled very differently or are nearly copies of each other: try normalize='variance'; "
-        f"(c) C={estimator.C:g} is very large, or the solver {solution.solver!r} is slow on this problem: "
-        f"try a smaller C or solver='auto'."
+        f"(c) {costly}the solver {solution.solver!r} is slow on this problem: try {cheaper}solver='auto'."
     )

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils import assert_all_finite, check_consistent_length, column_or_1d
-from sklearn.utils.validation import _check_sample_weight, _num_samples, validate_data
+from sklearn.utils import assert_all_finite, check_array, check_consistent_length, column_or_1d
+from sklearn.utils.validation import _check_sample_weight, _check_y, _num_samples, validate_data
 
 from multikernel.gram.stack import KernelStack, stack_kernels
 
@@ -50,6 +50,16 @@ def check_targets(estimator: Any, X: Any, y: Any) -> np.ndarray:
         raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None.")
     y = column_or_1d(y, warn=True)
     assert_all_finite(y, input_name="y")
+    check_consistent_length(X, y)
+    return y
+
+
+def check_numbers(estimator: Any, X: Any, y: Any) -> np.ndarray:
+    """Return the targets of a regression in float64: 1-D for one target, else one column for each."""
+    if y is None or getattr(y := np.asarray(y), "ndim", 1) < 2 or y.shape[1] < 2:
+        y = _check_y(check_targets(estimator, X, y), y_numeric=True, estimator=estimator)
+        return y.astype(np.float64)
+    y = check_array(y, dtype=np.float64, input_name="y")
     check_consistent_length(X, y)
     return y
 

@@ -60,11 +60,8 @@ class TrainingKernels(ABC):
 
     def negative_curvature(self, solution: Solution) -> np.ndarray:
         """Return the kernels with a'K_k a < 0 beyond rounding, for some a that was met in training."""
-        a = solution.dual_coef
-        at_solution = solution.outputs @ a / max(float(a @ a), 1e-300)
-        smallest = np.minimum(at_solution, getattr(solution, "curvature", np.inf))
-        rounding = len(a) * trust_of(self.gram.dtype) * np.abs(self.gram.diag()).max(axis=1)
-        return np.flatnonzero((smallest < -rounding) & ~self.vouched)
+        rounding = len(solution.dual_coef) * trust_of(self.gram.dtype) * np.abs(self.gram.diag()).max(axis=1)
+        return np.flatnonzero((solution.curvature < -rounding) & ~self.vouched)
 
     def settle(self, suspects: np.ndarray) -> None:
         """Repair kernels found indefinite in training, or raise."""

@@ -35,7 +35,8 @@ def _passes(check: Callable) -> Callable[[Any], bool]:
     return passes
 
 
-def _one_of(*words: str) -> tuple[Callable[[Any], bool], str]:
+def one_of(*words: str) -> tuple[Callable[[Any], bool], str]:
+    """Return the rule that a parameter be one of these words."""
     listed = [repr(word) for word in words]
     text = listed[0] if len(words) == 1 else f"{', '.join(listed[:-1])} or {listed[-1]}"
     return lambda value: isinstance(value, str) and value in words, text
@@ -49,11 +50,13 @@ def _is_truth(value: Any) -> bool:
 RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
     "norm": (lambda v: _is_number(v) and v >= 1, "a number of at least 1, or infinity"),
     "C": (lambda v: _is_number(v) and 0 < v < np.inf, "a positive number"),
-    "loss": _one_of("hinge"),
-    "multiclass": _one_of("ovr", "ovo"),
+    "loss": one_of("hinge"),
+    "epsilon": (lambda v: _is_number(v) and 0 <= v < np.inf, "a non-negative number"),
+    "nu": (lambda v: _is_number(v) and 0 < v <= 1, "a number above 0 and at most 1"),
+    "multiclass": one_of("ovr", "ovo"),
     "fit_intercept": (_is_truth, "True or False"),
     "normalize": (_passes(check_steps), "None, 'variance', 'cosine', 'center', 'trace' or a list of these"),
-    "psd": _one_of(*PSD),
+    "psd": one_of(*PSD),
     "solver": (
         lambda v: isinstance(v, Solver) or (isinstance(v, str) and v in solver_names()),
         f"one of {', '.join(repr(name) for name in solver_names())}",
@@ -64,7 +67,7 @@ RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
         lambda v: v is None or isinstance(v, Mapping) or (isinstance(v, str) and v == "balanced"),
         "None, 'balanced' or a dict from classes to weights",
     ),
-    "gram": _one_of("auto", *KINDS),
+    "gram": one_of("auto", *KINDS),
     "memory_limit": (
         lambda v: v is None or _passes(parse_bytes)(v),
         "None, a positive number of bytes or a text such as '2GB'",
@@ -77,16 +80,25 @@ RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
 _WORDS = {"solver": solver_names, "normalize": lambda: ["variance", "cosine", "center", "trace"]}
 
 
-def check_parameters(estimator: Any) -> None:
-    """Raise one sentence about the first parameter that is not what it must be."""
+def check_parameters(estimator: Any, **own: tuple[Callable[[Any], bool], str]) -> None:
+    """Raise one sentence about the first parameter that is not what it must be.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Whose parameters.
+    **own : (test, what it must be)
+        Rules of this estimator that take the place of the general ones.
+    """
+    rules = {**RULES, **own}
     _check_kernel_names(estimator, estimator.kernels)
     owner = type(estimator).__name__
     for name, value in estimator.get_params(deep=False).items():
-        if name not in RULES or RULES[name][0](value):
+        if name not in rules or rules[name][0](value):
             continue
         near = get_close_matches(str(value), _WORDS[name](), 1) if name in _WORDS else []
         hint = f" Did you mean {near[0]!r}?" if near else ""
-        raise ValueError(f"The '{name}' parameter of {owner} must be {RULES[name][1]}. Got {value!r} instead.{hint}")
+        raise ValueError(f"The '{name}' parameter of {owner} must be {rules[name][1]}. Got {value!r} instead.{hint}")
 
 
 def _check_kernel_names(estimator: Any, kernels: Any) -> None:

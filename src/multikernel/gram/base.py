@@ -92,11 +92,11 @@ class Gram(ABC):
         return out
 
     def add_outputs(self, F: np.ndarray, idx: np.ndarray, delta: np.ndarray) -> None:
-        """F_k += K_k[:, idx] delta for every kernel.
+        """F_k += K_k[:, idx] delta for every kernel; delta is (m,) or, with columns, (m, c).
 
-        Sets: F, of shape (p, n), float64.
+        Sets: F, of shape (p, n) or (p, n, c), float64.
         """
-        v = np.zeros(self.n_samples)
+        v = np.zeros((self.n_samples, *delta.shape[1:]))
         v[idx] = delta
         F += self.apply(v)
 

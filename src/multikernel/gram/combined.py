@@ -11,6 +11,7 @@ from functools import partial
 import numpy as np
 
 from multikernel.gram.base import Gram
+from multikernel.gram.blocks import add_products
 from multikernel.gram.loops import add_outputs, gather_block
 
 
@@ -23,7 +24,14 @@ class Combined:
         The kernels.
     beta : ndarray of shape (p,)
         Weights.
+
+    Attributes
+    ----------
+    made : dict
+        What a machine made of the whole matrix, such as a factorisation; emptied by new weights.
     """
+
+    made: dict
 
     def __init__(self, gram: Gram, beta: np.ndarray) -> None:
         self.gram = gram
@@ -32,8 +40,9 @@ class Combined:
         self.set_weights(beta)
 
     def set_weights(self, beta: np.ndarray) -> None:
-        """Forget all rows and take new weights."""
+        """Forget all rows, and what was made of them, and take new weights."""
         self.beta = beta
+        self.made = {}
         self.diag = beta @ self._kernel_diag
         active = np.flatnonzero(beta)
         direct = self.gram.direct(int(active[0])) if len(active) == 1 else None
@@ -70,17 +79,31 @@ class Combined:
         return out
 
     def apply_change(self, delta: np.ndarray) -> np.ndarray:
-        """Return K_beta delta from the rows of its non-zero entries."""
-        idx = np.flatnonzero(delta)
+        """Return K_beta delta, for delta of shape (n,) or (n, c), from the rows of its non-zero entries."""
+        idx = np.flatnonzero(delta if delta.ndim == 1 else delta.any(axis=1))
         self.ensure(idx)
-        out = np.zeros((1, self.gram.n_samples))
-        team, D = self.gram.team, self.scale * delta[None, idx]
+        team, n = self.gram.team, self.gram.n_samples
+        if delta.ndim > 1:
+            return self._apply_columns(idx, delta)
+        out = np.zeros((1, n))
+        D = self.scale * delta[None, idx]
         which = np.zeros(1, np.intp)
         team.run(
             partial(add_outputs, self.matrix[None], which, idx, D, 0, 1, lo, hi, out)
-            for lo, hi in team.split(self.gram.n_samples, 256)
+            for lo, hi in team.split(n, 256)
         )
         return out[0]
+
+    def _apply_columns(self, idx: np.ndarray, delta: np.ndarray) -> np.ndarray:
+        """K_beta delta for columns: each thread sums its own rows."""
+        parts = [
+            (idx[lo:hi], np.zeros((self.gram.n_samples, delta.shape[1])))
+            for lo, hi in self.gram.team.split(len(idx), 256)
+        ]
+        self.gram.team.run(
+            partial(add_products, self.matrix, rows, self.scale * delta[rows], out) for rows, out in parts
+        )
+        return sum((out for _, out in parts), np.zeros((self.gram.n_samples, delta.shape[1])))
 
     def restrict(self, idx: np.ndarray) -> Restricted:
         """Return the combined kernel on a subset of the samples, rows again on demand."""

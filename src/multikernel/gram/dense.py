@@ -16,6 +16,7 @@ from functools import partial
 import numpy as np
 
 from multikernel.gram.base import Gram
+from multikernel.gram.blocks import add_products
 from multikernel.gram.loops import add_combined_rows, add_outputs, add_scaled_rows
 from multikernel.threads import Team
 
@@ -140,6 +141,9 @@ class DenseGram(Gram):
         """F_k += K~_k[:, idx] delta for the chosen kernels."""
         if not len(idx):
             return
+        if delta.ndim > 1:
+            self._accumulate_columns(F, idx, delta, kernels)
+            return
         s, u, A, B = self.form.scale[kernels], self.form.u, self.form.A, self.form.B
         D = s[:, None] * (delta if u is None else u[kernels][:, idx] * delta)
         target = F if u is None else np.zeros_like(F)
@@ -158,14 +162,31 @@ class DenseGram(Gram):
             F -= np.einsum("kit,kt->ki", A, np.einsum("krt,r->kt", B[:, idx], delta))
             F -= np.einsum("kit,kt->ki", B, np.einsum("krt,r->kt", A[:, idx], delta))
 
+    def _accumulate_columns(self, F, idx, delta, kernels):
+        """F_k += K~_k[:, idx] delta for delta of shape (m, c): products of blocks, one kernel to a thread."""
+        s, u, A, B = self.form.scale, self.form.u, self.form.A, self.form.B
+
+        def some(positions):
+            for j in positions:
+                k = kernels[j]
+                D = s[k] * (delta if u is None else u[k, idx, None] * delta)
+                if u is None:
+                    add_products(self.raw(k), idx, D, F[j])
+                else:
+                    out = np.zeros_like(F[j])
+                    add_products(self.raw(k), idx, D, out)
+                    F[j] += u[k, :, None] * out
+                if A is not None:
+                    F[j] -= A[k] @ (B[k, idx].T @ delta) + B[k] @ (A[k, idx].T @ delta)
+
+        self.team.run(partial(some, range(lo, hi)) for lo, hi in self.team.split(len(kernels)))
+
     def apply(self, v, kernels=None):
         kernels = np.arange(self.n_kernels) if kernels is None else np.asarray(kernels)
         idx = np.flatnonzero(v if v.ndim == 1 else v.any(axis=1))
-        if v.ndim == 1:
-            F = np.zeros((len(kernels), self.n_samples))
-            self._accumulate(F, idx, v[idx], kernels)
-            return F
-        return np.stack([self.apply(column, kernels) for column in v.T], axis=-1)
+        F = np.zeros((len(kernels), self.n_samples, *v.shape[1:]))
+        self._accumulate(F, idx, v[idx], kernels)
+        return F
 
     def direct(self, kernel):
         if self.form.u is not None or self.form.A is not None:

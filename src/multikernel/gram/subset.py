@@ -47,7 +47,7 @@ class SubsetGram(Gram):
         return out
 
     def add_outputs(self, F, idx, delta):
-        whole = np.zeros((self.n_kernels, self.parent.n_samples))
+        whole = np.zeros((self.n_kernels, self.parent.n_samples, *delta.shape[1:]))
         self.parent.add_outputs(whole, self.idx[idx], delta)
         F += whole[:, self.idx]
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from multikernel.machines.base import ConicMachine, Curvature, Machine
+from multikernel.machines.oneclass import OneClass
 from multikernel.machines.svc import SVC, SVCFit
+from multikernel.machines.svr import SVR
 
-__all__ = ["SVC", "ConicMachine", "Curvature", "Machine", "SVCFit"]
+__all__ = ["SVC", "SVR", "ConicMachine", "Curvature", "Machine", "OneClass", "SVCFit"]

@@ -13,6 +13,9 @@ import numpy as np
 
 from multikernel.gram.combined import Combined
 
+# relative gaps are taken against the primal value or this fraction of the largest loss, whichever is more
+_FLOOR = 1e-13
+
 
 @dataclass(frozen=True)
 class Curvature:
@@ -23,10 +26,10 @@ class Curvature:
     H : ndarray of shape (p, p)
         Hessian of J by the weights, positive semidefinite.
     free : ndarray of int
-        Coefficients strictly inside their bounds.
-    response : ndarray of shape (len(free), p)
+        Coefficients (rows of a) strictly inside their bounds.
+    response : ndarray of shape (len(free), p) or (len(free), c, p)
         da_free / dbeta = -response.
-    correction : ndarray of shape (len(free),)
+    correction : ndarray of shape (len(free),) or (len(free), c)
         Newton step of a_free itself at fixed weights.
     """
 
@@ -34,6 +37,14 @@ class Curvature:
     free: np.ndarray
     response: np.ndarray
     correction: np.ndarray
+
+    def predicted(self, a: np.ndarray, move: np.ndarray, corrected: bool) -> np.ndarray:
+        """Return the coefficients after the weights moved by ``move``, to first order."""
+        a = a.copy()
+        a[self.free] -= self.response @ move
+        if corrected:
+            a[self.free] += self.correction
+        return a
 
 
 @dataclass(frozen=True)
@@ -57,10 +68,19 @@ class Machine(ABC):
         Number n of training samples.
     scale : float
         Largest value of the loss term (sum of the costs); relative gaps have their floor at 1e-13 of it.
+    bursts : bool
+        Whether a few inner steps cost much less than a whole solution, so that interleaving them with steps on
+        the weights pays.
     """
 
     n_samples: int
     scale: float
+    bursts: bool = False
+
+    @property
+    def floor(self) -> float:
+        """Smallest denominator of a relative gap: optima below it count as zero."""
+        return _FLOOR * self.scale
 
     @abstractmethod
     def start(self) -> np.ndarray:

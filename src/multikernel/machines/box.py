@@ -46,6 +46,7 @@ class BoxMachine(Machine):
     p: np.ndarray
     lo: np.ndarray
     hi: np.ndarray
+    bursts = True
     eps: float = 0.0
     balanced: bool = True
     total: float = 0.0
@@ -91,11 +92,11 @@ class BoxMachine(Machine):
     def solve(self, combined, a, f, accuracy, max_steps=None):
         # with slopes within tol of optimal the gap is at most tol times the length of the box
         tol = max(accuracy / float((self.hi - self.lo).sum()), 1e-15)
-        climb = _Climb(self, a, self.p - f, tol)
+        climb = Climb(self, a, self.p - f, tol)
         if max_steps is not None:
             climb.burst(combined, max_steps)
         else:
-            climb.run(combined, max(500_000, 100 * self.n_samples))
+            climb.run(combined)
         return self.repair(climb.a)
 
     def curvature(self, combined: Combined, a: np.ndarray, f: np.ndarray, F: np.ndarray) -> Curvature:
@@ -119,7 +120,7 @@ class BoxMachine(Machine):
         return Curvature(0.5 * (H + H.T), free, Z, correction)
 
 
-class _Climb:
+class Climb:
     """One inner solve: coefficients a, gradient G, and the masks of what may grow and shrink."""
 
     def __init__(self, machine: BoxMachine, a: np.ndarray, G: np.ndarray, tol: float) -> None:
@@ -133,9 +134,10 @@ class _Climb:
         self.up = np.where(self.a < self.hi, np.where(self.a >= 0, -self.eps, self.eps), -np.inf)
         self.low = np.where(self.a > self.lo, np.where(self.a > 0, -self.eps, self.eps), np.inf)
 
-    def run(self, rows, budget: int) -> None:
+    def run(self, rows) -> None:
         """Climb to the tolerance, on all variables and on those that shrinking leaves, in turn."""
         n, patience = len(self.a), _PATIENCE * len(self.a)
+        budget = max(500_000, 100 * n)
         while budget > 0:
             status, used, top, bottom = self._ascend(rows, min(n, budget))
             budget -= used

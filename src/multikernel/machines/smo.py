@@ -93,7 +93,8 @@ def _best_partner(G, low, x, diag, scale, gi, di, floor):
 def smo(M, scale, have, diag, lo, hi, eps, a, G, up, low, tol, max_steps):
     """Pairs (i, j): a_i grows, a_j shrinks by the same amount, so that sum a stays what it was."""
     floor = 1e-12 * max(diag.max(), 1e-300)
-    i, top, bottom = _update_and_scan(G, up, low, M[0], M[0], 0.0)
+    # nothing changes here: rows of M may not be formed yet, and must not be read
+    i, top, bottom = _update_and_scan(G, up, low, diag, diag, 0.0)
     step = 0
     while step < max_steps:
         if top - bottom <= tol:

@@ -14,7 +14,8 @@ import numpy as np
 from multikernel.gram.combined import Combined
 from multikernel.gram.dense import DenseGram
 from multikernel.losses import Hinge
-from multikernel.machines.box import ON_BOUND, BoxMachine
+from multikernel.machines.box import ON_BOUND, BoxMachine, Climb
+from multikernel.threads import available_threads
 
 
 @dataclass(frozen=True)
@@ -80,14 +81,15 @@ class SVC(BoxMachine):
         >>> fit.dual_coef.round(3), round(fit.intercept, 3)
         (array([ 0. , -0.5,  0.5,  0. ]), 0.0)
         """
-        combined = Combined(DenseGram(K[None]), np.ones(1))
+        combined = Combined(DenseGram(K[None], n_threads=available_threads()), np.ones(1))
         a, f = self.start(), np.zeros(self.n_samples)
         if start is not None:
             a = self._carry_over(start)
             f = start.outputs + combined.apply_change(a - start.dual_coef)
-        a_new = self.solve(combined, a, f, tol * float((self.hi - self.lo).sum()))
-        f += combined.apply_change(a_new - a)
-        return SVCFit(a_new, self.primal(f, 0.0)[1], f, self.C)
+        climb = Climb(self, a, self.p - f, tol)
+        climb.run(combined)
+        f = self.p - climb.G
+        return SVCFit(self.repair(climb.a), self.primal(f, 0.0)[1], f, self.C)
 
     def _carry_over(self, start: SVCFit) -> np.ndarray:
         """Keep the coefficients of another fit, those on their upper bound moved to the new one."""

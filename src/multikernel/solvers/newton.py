@@ -6,11 +6,13 @@ Returned: the point at the best weights found; bounds by the driver.
 
 Three phases, chosen by the gap alone:
 1. interleaved: short bursts of the inner solver, each followed by an over-relaxed closed-form step on the weights
-   (Sonnenburg et al. 2006, Kloft et al. 2011), until the free set means something;
+   (Sonnenburg et al. 2006, Kloft et al. 2011), until the free set means something (only where the machine has
+   bursts to offer);
 2. Newton: the second-order step, the coefficients moved along with it to first order, the inner solver to clean up;
-3. cuts: where kernels are rank-deficient one a need not certify the optimum; after a few steps without progress the
-   weights are placed between the best ones and the minimiser of the cuts collected so far (in-out separation), and
-   the multipliers of the cuts give the lower bound.
+3. level: where kernels are rank-deficient J has kinks, and one a need not certify the optimum; after a few steps
+   without progress the weights are projected onto a level set of the cuts collected so far (as in the level method;
+   halfway to their minimiser where the projection is not cheap), whose multipliers give the lower bound. Newton's
+   method is tried again whenever that has brought the gap down tenfold.
 
 We differ from the paper in phases 1 and 3 and in moving the coefficients with the weights.
 """
@@ -37,6 +39,7 @@ class _State:
     gap: float = np.inf
     epochs: int = 0
     waited: int = 0
+    retry: float = 0.0
     damping: float = 1.0
     interleaving: bool = True
 
@@ -67,7 +70,8 @@ class Newton(Solver):
 
     def start(self, point: Point, tol: float) -> _State:
         cuts = CutModel(point.problem.mixing, point.problem.gram.n_kernels)
-        return _State(tol, cuts, (point.beta, point.a), interleaving=not point.problem.mixing.fixed(len(point.beta)))
+        interleaving = point.problem.machine.bursts and not point.problem.mixing.fixed(len(point.beta))
+        return _State(tol, cuts, (point.beta, point.a), interleaving=interleaving)
 
     def step(self, point: Point, state: _State, certificate: Certificate) -> Step:
         gap = certificate.relative
@@ -79,7 +83,7 @@ class Newton(Solver):
             state.interleaving = False
             self._newton(point, state, gap, accuracy)
         else:
-            lower = self._cut(point, state, accuracy)
+            lower = self._level(point, state, accuracy)
         self._judge(point, state, max(certificate.lower, lower))
         return Step(lower)
 
@@ -98,16 +102,20 @@ class Newton(Solver):
         c = machine.curvature(point.combined, point.a, point.f, point.F)
         move = mixing.newton_step(point.beta, point.q, c.H, keep=0.1 if gap > 3e-2 else 0.0) - point.beta
         move *= state.damping
-        a = point.a.copy()
-        a[c.free] -= c.response @ move
-        if gap < 1e-2:
-            a[c.free] += c.correction
+        a = machine.repair(c.predicted(point.a, move, corrected=gap < 1e-2))
         point.set_weights(mixing.saturate(point.beta + move))
-        point.solve(accuracy, start=machine.repair(a))
+        point.solve(accuracy, start=a)
 
-    def _cut(self, point: Point, state: _State, accuracy: float) -> float:
-        target, lower = state.cuts.minimise()
-        point.set_weights(point.problem.mixing.saturate(0.5 * (state.best[0] + target)))
+    def _level(self, point: Point, state: _State, accuracy: float) -> float:
+        mixing, cuts = point.problem.mixing, state.cuts
+        target, lower = cuts.minimise()
+        beta = 0.5 * (state.best[0] + target)
+        if hasattr(mixing, "linear_rows"):
+            level = 0.5 * (max(lower, state.upper - state.gap) + state.upper)
+            projected = cuts.project(point.beta, level)
+            if cuts.value(projected) < 0.5 * (level + state.upper):
+                beta = projected
+        point.set_weights(mixing.saturate(beta))
         point.solve(0.1 * accuracy)
         return lower
 
@@ -127,11 +135,21 @@ class Newton(Solver):
         gap = state.upper - lower
         progress = gap < 0.7 * state.gap
         state.gap = min(gap, state.gap)
+        if state.waited >= self.patience:
+            if state.gap < state.retry:
+                self._return_to_best(point, state)
+                state.waited = 0
+            return
         if worse:
             # J grew: the quadratic model reached too far, begin again from the best point with a shorter step
             state.damping = max(0.3 * state.damping, 1e-3)
-            point.set_weights(state.best[0])
-            point.set_dual(state.best[1])
+            self._return_to_best(point, state)
         else:
             state.damping = min(1.0, 3.0 * state.damping)
         state.waited = 0 if progress else state.waited + 1
+        if state.waited == self.patience:
+            state.retry = 0.1 * state.gap
+
+    def _return_to_best(self, point: Point, state: _State) -> None:
+        point.set_weights(state.best[0])
+        point.set_dual(state.best[1])

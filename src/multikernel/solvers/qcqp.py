@@ -4,7 +4,7 @@ Problem: the dual of min over B of max_{a in A} g(a) - 1/2 beta'q(a), where q_k 
 
     max  g(a) - 1/2 s     over  a in A,   |L_k' a|^2 <= t_k for every k,   sigma_B(t) <= s
 
-Given: a machine with linear g on a box with one equality, and a mixing whose support function has rows for a
+Given: a machine with g linear but for eps |a|_1, on a box with one equality, and a mixing whose support function has rows for a
 conic solver; each kernel is factorised by its eigenvectors, tiny eigenvalues dropped.
 Returned: weights, the multipliers of the p quadratic constraints, and the a of the programme itself, which
 is the one that certifies where kernels are rank-deficient and a solution at fixed weights need not. When
@@ -143,14 +143,20 @@ def _solve_programme(factors, conic, mixing, unit, size) -> tuple[np.ndarray, np
     """Return a / unit and beta; a is measured in ``unit``, the objective, s and t in ``size``."""
     n, p = len(conic.linear), len(factors)
     support = mixing.support_rows(p)
-    width = n + support.A.shape[1]
+    tube = np.arange(n if conic.eps else 0) + n + support.A.shape[1]
+    width = n + support.A.shape[1] + len(tube)
     a, t, s = np.arange(n), np.arange(n, n + p), n + p
     box = ConeRows(
         np.vstack([-np.eye(n), np.eye(n)]),
         np.concatenate([-conic.lower, conic.upper]) / unit,
         (("nonnegative", 2 * n),),
     )
-    blocks = [(box, a), (support, np.arange(n, width))]
+    blocks = [(box, a), (support, np.arange(n, n + support.A.shape[1]))]
+    if conic.eps:
+        # |a_i| <= u_i, and eps u_i is paid
+        eye = np.eye(n)
+        sides = ConeRows(np.block([[eye, -eye], [-eye, -eye]]), np.zeros(2 * n), (("nonnegative", 2 * n),))
+        blocks.append((sides, np.concatenate([a, tube])))
     if conic.equality is not None:
         blocks.append((ConeRows(conic.equality[None], np.array([conic.total / unit]), (("zero", 1),)), a))
     head = len(blocks)
@@ -163,6 +169,6 @@ def _solve_programme(factors, conic, mixing, unit, size) -> tuple[np.ndarray, np
         b[:2] = 0.5, -0.5
         blocks.append((ConeRows(rows, b, (("second_order", len(rows)),)), np.append(a, t[k])))
     cost = np.zeros(width)
-    cost[a], cost[s] = -unit / size * conic.linear, 0.5
+    cost[a], cost[tube], cost[s] = -unit / size * conic.linear, unit / size * conic.eps, 0.5
     x, z = solve_conic(np.zeros(width), cost, blocks)
     return x[a], np.array([max(z_k[0] + z_k[1], 0.0) for z_k in z[head:]])

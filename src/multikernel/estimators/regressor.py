@@ -1,0 +1,205 @@
+"""Regression by a learned mix of kernels; see docs/regression.md for the problem that is solved."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import RegressorMixin
+
+from multikernel.estimators.base import BaseMKL
+from multikernel.estimators.reporting import contributions, warn_unfinished
+from multikernel.estimators.samples import check_numbers, check_samples, check_weight
+from multikernel.estimators.tasks import REGRESSION, regression_machine
+from multikernel.estimators.validation import check_parameters, one_of
+from multikernel.kernels.bank import take_rows
+
+
+class MKLRegressor(RegressorMixin, BaseMKL):
+    """Support vector regression that learns the weights of its kernels.
+
+    With targets y and the kernels K_1, ..., K_p, it solves
+
+        min over beta >= 0, ||beta||_norm <= 1   max over a   y'a - epsilon |a|_1 - 1/2 sum_k beta_k a' K_k a,
+        -C_i <= a_i <= C_i,  sum a = 0,           C_i = C * sample weight,
+
+    to a certified relative duality gap [1]_: errors up to epsilon cost nothing, larger ones C times the rest.
+
+    Parameters
+    ----------
+    kernels : "rbf", kernel, list, or "precomputed", default="rbf"
+        "rbf": Gaussian kernels at several widths around the median distance, on all columns. A list holds
+        kernels of `multikernel.kernels`, callables k(X, Y), families, or triples (name, kernel, columns);
+        parameters of the latter are set as ``name__gamma``. With "precomputed", X is what `stack_kernels`
+        returns.
+    norm : float, default=1.0
+        Norm of the weights, from 1 (few kernels) over 2 (all useful kernels) to infinity (the plain sum).
+    C : float, default=1.0
+        Cost of the losses.
+    loss : {"epsilon_insensitive"}, default="epsilon_insensitive"
+        Loss.
+    epsilon : float, default=0.1
+        Half the width of the tube in which errors cost nothing, in the units of y.
+    fit_intercept : bool, default=True
+        Whether the prediction has an intercept.
+    normalize : None, "variance", "cosine", "center", "trace" or list of these, default="variance"
+        Scaling of every kernel, learned on the training samples.
+    psd : {"error", "clip", "shift", "flip"}, default="error"
+        What to do about a kernel with negative eigenvalues: refuse it, set them to zero, add a multiple of
+        the identity, or flip their sign. Clipped and flipped kernels keep all training samples.
+    solver : str or Solver, default="auto"
+        Outer algorithm; all reach the same optimum.
+    tol : float, default=1e-3
+        Relative duality gap to reach.
+    max_iter : int, default=500
+        Largest number of outer iterations.
+    gram : {"auto", "dense", "lazy", "mapped"}, default="auto"
+        Where kernels are kept: in memory, computed row by row, or in a temporary file.
+    memory_limit : float, str or None, default=None
+        Bytes, or a text such as "2GB", that kernels may take; None for half of the free memory.
+    verbose : int, default=0
+        1 shows progress on the terminal, 2 one line per iteration.
+    n_jobs : int or None, default=None
+        Threads; None for all that are available.
+    random_state : int, RandomState or None, default=None
+        For interface's sake: fits are deterministic.
+
+    Attributes
+    ----------
+    weights_ : ndarray of shape (p,)
+        Kernel weights beta.
+    kernel_names_ : list of str
+        Names of the kernels.
+    kernel_contributions_ : ndarray of shape (p,)
+        cov(f_k, f) / var(f) over the training samples, f_k = beta_k K_k a: shares that sum to one.
+    dual_coef_ : ndarray of shape (n_support,)
+        Signed coefficients a of the support vectors.
+    support_ : ndarray of shape (n_support,)
+        Rows of the training samples that are support vectors.
+    intercept_ : float
+        Intercept.
+    objective_, dual_objective_ : float
+        Primal value of the model, and a lower bound on the optimum.
+    duality_gap_ : float
+        Their relative distance.
+    n_iter_ : int
+        Outer iterations.
+    status_ : str
+        "converged", "max_iter", "stalled" or "interrupted".
+    history_ : dict of ndarrays
+        time, upper, lower, gap and number of active kernels after each iteration.
+    solver_ : str
+        The solver that ran.
+    gram_ : GramInfo
+        How the kernels were kept: kind, dtype, nbytes.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : ndarray of str
+        Names of the columns, where X was a data frame.
+
+    References
+    ----------
+    .. [1] S. Sonnenburg, G. Raetsch, C. Schaefer, A general and efficient multiple kernel learning
+    algorithm, NIPS 2005, section 3.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from multikernel import MKLRegressor
+    >>> from multikernel.kernels import RBF, Linear
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(80, 4))
+    >>> y = 3.0 * X[:, 0] + 5.0
+    >>> model = MKLRegressor([("useful", Linear(), [0]), ("noise", RBF(), [1, 2, 3])]).fit(X, y)
+    >>> model.kernel_contributions_.round(2), bool(model.duality_gap_ <= 1e-3)
+    (array([1., 0.]), True)
+    >>> model.predict([[1.0, 0.0, 0.0, 0.0]]).round(1), round(model.score(X, y), 2)
+    (array([8.]), 1.0)
+    """
+
+    def __init__(
+        self,
+        kernels="rbf",
+        *,
+        norm=1.0,
+        C=1.0,
+        loss="epsilon_insensitive",
+        epsilon=0.1,
+        fit_intercept=True,
+        normalize="variance",
+        psd="error",
+        solver="auto",
+        tol=1e-3,
+        max_iter=500,
+        gram="auto",
+        memory_limit=None,
+        verbose=0,
+        n_jobs=None,
+        random_state=None,
+    ):
+        self.kernels = kernels
+        self.norm = norm
+        self.C = C
+        self.loss = loss
+        self.epsilon = epsilon
+        self.fit_intercept = fit_intercept
+        self.normalize = normalize
+        self.psd = psd
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.gram = gram
+        self.memory_limit = memory_limit
+        self.verbose = verbose
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MKLRegressor:
+        """Learn the weights of the kernels and the prediction.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_samples, n_features), or KernelStack
+            Training samples.
+        y : array of shape (n_samples,)
+            Targets.
+        sample_weight : array of shape (n_samples,), optional
+            Weights; they count as repetitions would, and samples of weight zero are left out.
+
+        Returns
+        -------
+        MKLRegressor
+            The fitted estimator.
+        """
+        check_parameters(self, loss=one_of(*REGRESSION))
+        X = check_samples(self, X, reset=True)
+        y = check_numbers(self, X, y)
+        weight = check_weight(X, sample_weight)
+        kept = np.arange(len(y)) if weight is None else np.flatnonzero(weight)
+        own = None if weight is None else weight[kept]
+        machine = regression_machine(self, y[kept], self.C * (np.ones(len(kept)) if own is None else own))
+        if weight is not None and not self._precomputed and len(kept) < len(y):
+            X, weight = take_rows(X, kept), own
+        kernels = self._make_kernels(X, weight)
+        solutions = self._solve_all(kernels, [machine], [None], ["regression"])
+        solution = solutions[0]
+        self._store_model(kernels, solutions, solution.dual_coef.reshape(len(kept), -1), self.fit_intercept)
+        self.kernel_contributions_ = contributions(solution.weights, solution.outputs, own)
+        self.support_ = kept[self._support]
+        warn_unfinished(self, solutions, ["regression"])
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the predicted target of each sample.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_samples, n_features), or KernelStack
+            Samples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Predictions.
+        """
+        return self._outputs(X)[:, 0]

@@ -1,0 +1,72 @@
+"""One class: the half-space that holds all but a fraction nu of the samples, farthest from the origin.
+
+    max_a  -1/2 a'Ka,     0 <= a_i <= w_i / (nu sum w),     sum a = 1
+
+w the weights of the samples, all one without them. The primal is 1/2 |f|^2 - rho + sum_i hi_i max(0, rho - f_i), and
+the optimum is minus half the squared distance of a hull of the samples from the origin: at most zero, and zero where
+they surround it. Schoelkopf et al. 2001, divided by nu n; scikit-learn's alpha is nu n times ours.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from multikernel.losses import piecewise_minimiser
+from multikernel.machines.box import BoxMachine
+
+# the identity on n samples has an optimum of -1 / (2n); below this fraction of it, in units of the kernels, it is zero
+_ZERO = 1e-6
+
+
+class OneClass(BoxMachine):
+    """Novelty detection with per-sample weights; the intercept is -rho.
+
+    Parameters
+    ----------
+    weight : ndarray of shape (n,)
+        Weight of each sample, positive; ones without weights.
+    nu : float
+        Upper bound on the fraction of samples outside, in (0, 1].
+    size : float
+        Mean k(x, x) of the kernels. The objective is a squared length in feature space and has no cost C to compare
+        it with; a kernel that keeps n samples apart best, the identity, has the optimum -1 / (2n). So relative gaps
+        have their floor at 1e-6 / n of this size: samples that surround the origin, with optimum zero, are solved to
+        an absolute gap.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from multikernel.gram.dense import DenseGram
+    >>> from multikernel.mixing import Simplex
+    >>> from multikernel.problem import Problem
+    >>> from multikernel.solve import solve
+    >>> x = np.array([1.0, 2.0, 3.0, 4.0])
+    >>> K = np.outer(x, x)[None]
+    >>> solution = solve(Problem(DenseGram(K), OneClass(np.ones(4), nu=0.5), Simplex()), tol=1e-6)
+    >>> solution.dual_coef.round(3), round(solution.upper, 3)
+    (array([0.5, 0.5, 0. , 0. ]), -1.125)
+    """
+
+    balanced = True
+    total = 1.0
+
+    def __init__(self, weight: np.ndarray, nu: float = 0.5, size: float = 1.0) -> None:
+        weight = np.asarray(weight, float)
+        self.n_samples = len(weight)
+        self.p = np.zeros(self.n_samples)
+        self.lo = np.zeros(self.n_samples)
+        self.hi = weight / (nu * weight.sum())
+        self.scale = float(size)
+
+    @property
+    def floor(self) -> float:
+        return _ZERO * self.scale / self.n_samples
+
+    def start(self):
+        # the first samples at their bound, as many as the sum asks for: few rows, and few coefficients to move
+        room = self.total - (np.cumsum(self.hi) - self.hi)
+        return self.repair(np.clip(room, 0.0, self.hi))
+
+    def primal(self, f, quad):
+        rho = piecewise_minimiser(f, self.hi, -1.0)
+        return 0.5 * quad - rho + float(self.hi @ np.maximum(0.0, rho - f)), -rho

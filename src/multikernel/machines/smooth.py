@@ -1,0 +1,203 @@
+"""Any smooth loss on one kernel: Newton's method on the primal, certified by the conjugate.
+
+    max_a  -sum_i l_i*(-a_i) - 1/2 a'Ka,           sum a = 0  (with an intercept)
+    min_a,b  1/2 a'Ka + sum_i l_i(f_i + b),        f = Ka,      l_i = C_i l(., y_i)
+
+At the solution a_i = -l_i'(f_i + b). With W = diag(l_i'') the Newton step d of a solves (I + WK) d + W1 db = r,
+r = -(a + l'), which is d = r - M^-1 (Kr + 1 db) for M = K + W^-1; the step is shortened until the primal falls.
+Nothing is asked of the loss but its methods (see `multikernel.losses.Loss`).
+
+Reference: Sonnenburg et al. 2005, (8) and (9), for strictly convex differentiable losses, without intercept.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from multikernel.gram.combined import Combined
+from multikernel.losses import Loss
+from multikernel.machines.base import Curvature, Machine
+from multikernel.machines.weighted import WeightedInverse
+
+# Newton steps of one inner solution, and steps without a smaller gap before it ends
+_STEPS, _PATIENCE = 100, 8
+# second derivatives below this fraction of 1 / K_ii have no say in a step
+_FLAT = 1e-10
+# largest intercept that is looked for
+_FAR = 1e8
+
+
+class Smooth(Machine):
+    """A differentiable convex loss with per-sample costs.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n,)
+        Labels -1 and 1, or targets.
+    loss : Loss
+        The loss at cost one.
+    C : float or ndarray of shape (n,)
+        Cost of each sample (C times its weight), positive.
+    fit_intercept : bool
+        Whether f has an intercept.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from multikernel.gram.dense import DenseGram
+    >>> from multikernel.losses import Logistic
+    >>> from multikernel.mixing import Simplex
+    >>> from multikernel.problem import Problem
+    >>> from multikernel.solve import solve
+    >>> x = np.array([-2.0, -1.0, 1.0, 2.0])
+    >>> K = np.stack([np.outer(x, x), np.eye(4)])
+    >>> solution = solve(Problem(DenseGram(K), Smooth(np.sign(x), Logistic()), Simplex()), tol=1e-9)
+    >>> solution.weights.round(6), round(solution.upper, 6)
+    (array([1., 0.]), 1.200281)
+    """
+
+    def __init__(
+        self, y: np.ndarray, loss: Loss, C: float | np.ndarray = 1.0, fit_intercept: bool = False
+    ) -> None:
+        self.y = np.asarray(y, float)
+        self.loss = loss
+        self.C = np.broadcast_to(np.asarray(C, float), self.y.shape)
+        self.balanced = fit_intercept
+        self.n_samples = len(self.y)
+        lo, hi = loss.domain(self.y)
+        self.lo, self.hi = self.C * lo, self.C * hi
+        start = float(np.abs(self.value(np.zeros(self.n_samples))).sum())
+        self.scale = start if 0 < start < np.inf else float(self.C.sum())
+
+    def value(self, f: np.ndarray) -> np.ndarray:
+        """Return the loss of each sample."""
+        with np.errstate(over="ignore"):
+            return self.C * self.loss.value(f, self.y)
+
+    def gradient(self, f: np.ndarray) -> np.ndarray:
+        """Return its derivative."""
+        with np.errstate(over="ignore"):
+            return self.C * self.loss.gradient(f, self.y)
+
+    def start(self):
+        return self.repair(np.zeros(self.n_samples))
+
+    def dual(self, a):
+        return -float(np.sum(self.C * self.loss.conjugate(a / self.C, self.y)))
+
+    def primal(self, f, quad):
+        b = self.best_intercept(f)
+        return 0.5 * quad + float(self.value(f + b).sum()), b
+
+    def repair(self, a):
+        if not self.balanced:
+            return np.clip(a, self.lo, self.hi)
+
+        def moved(t):
+            return np.clip(a - t * self.C, self.lo, self.hi)
+
+        # sum_i moved_i(t) falls in t
+        t = _root(lambda t: -float(moved(t).sum()), -float(a.sum() / self.C.sum()), 1e-16 * np.abs(a).sum())
+        a = moved(t)
+        excess = a.sum()
+        room = a - self.lo if excess > 0 else self.hi - a
+        most = int(np.argmax(room))
+        a[most] = np.clip(a[most] - excess, self.lo[most], self.hi[most])
+        return a
+
+    def best_intercept(self, f: np.ndarray) -> float:
+        """Return the b that minimises sum_i l_i(f_i + b), zero without an intercept."""
+        if not self.balanced:
+            return 0.0
+        return _root(lambda b: float(self.gradient(f + b).sum()), 0.0, 1e-14 * float(self.C.sum()))
+
+    def solve(self, combined, a, f, accuracy, max_steps=None):
+        """Newton steps with line search until the gap of the repaired a is below ``accuracy``."""
+        b, best, smallest, waited = self.best_intercept(f), a, np.inf, 0
+        for step in range(_STEPS):
+            feasible = self.repair(a)
+            there = f if np.array_equal(feasible, a) else f + combined.apply_change(feasible - a)
+            gap = self._inner_gap(feasible, there)
+            waited = 0 if gap < 0.5 * smallest else waited + 1
+            if gap < smallest:
+                best, smallest = feasible, gap
+            if step and (smallest <= accuracy or waited > _PATIENCE):
+                break
+            a, f, b = self._newton_step(combined, a, f, b)
+        return best
+
+    def _inner_gap(self, a: np.ndarray, f: np.ndarray) -> float:
+        """Sum over samples of l_i(f_i + b) + l_i*(-a_i) + a_i f_i."""
+        upper, _ = self.primal(f, float(a @ f))
+        return upper - self.dual(a) + 0.5 * float(a @ f)
+
+    def _newton_step(self, combined, a, f, b):
+        g = self.gradient(f + b)
+        r = -(a + g)
+        inverse = self._inverse(combined, f + b)
+        # balanced, M^-1 takes the multiple of 1 off that is the change of b
+        d = r - inverse.apply(combined.apply_change(r))
+        if self.balanced:
+            d -= (inverse.multiplier if inverse.multiplier is not None else 1.0 / self.n_samples) * d.sum()
+        df = combined.apply_change(d)
+        quad, slope, curvature = 0.5 * float(a @ f), float(d @ f), 0.5 * float(d @ df)
+
+        def primal(t):
+            shift = self.best_intercept(f + t * df)
+            return quad + t * slope + t**2 * curvature + float(self.value(f + t * df + shift).sum()), shift
+
+        before = quad + float(self.value(f + b).sum())
+        # Armijo along d, with room for rounding
+        descent, rounding = float(df @ (a + g)), 1e-14 * abs(before)
+        t = 1.0
+        now, shift = primal(t)
+        while not now <= before + 1e-4 * t * descent + rounding and t > 1e-12:
+            t *= 0.5
+            now, shift = primal(t)
+        return a + t * d, f + t * df, shift
+
+    def _inverse(self, combined: Combined, f: np.ndarray) -> WeightedInverse:
+        w = self.C * self.loss.hessian(f, self.y)
+        w = np.where(np.isfinite(w) & (w * combined.diag > _FLAT), w, 0.0)
+        kept = combined.made.get("inverse")
+        if kept is None or not np.array_equal(kept[0], w):
+            kept = w, WeightedInverse(combined, w, self.balanced)
+            combined.made["inverse"] = kept
+        return kept[1]
+
+    def curvature(self, combined: Combined, a: np.ndarray, f: np.ndarray, F: np.ndarray) -> Curvature:
+        """From a = -l'(f + b): a change of weights moves a by -M^-1 F_k, and H_kl = <F_k, M^-1 F_l>."""
+        b = self.best_intercept(f)
+        inverse = self._inverse(combined, f + b)
+        Z = inverse.apply(np.ascontiguousarray(F.T))
+        H = F @ Z
+        r = -(a + self.gradient(f + b))
+        correction = r - inverse.apply(combined.apply_change(r))
+        return Curvature(0.5 * (H + H.T), np.arange(self.n_samples), Z, correction)
+
+
+def _root(slope, x: float, small: float) -> float:
+    """Return where a non-decreasing function of one number becomes zero, to ``small`` or to rounding."""
+    value = slope(x)
+    if abs(value) <= small:
+        return x
+    step = -np.sign(value) * max(1.0, abs(x))
+    near, far = x, x + step
+    while slope(far) * value > 0 and abs(far) < _FAR:
+        near, step = far, 2.0 * step
+        far = near + step
+    low, high = (near, far) if near < far else (far, near)
+    low_value, high_value = slope(low), slope(high)
+    for k in range(200):
+        # secants that do not halve the interval take turns with halving
+        x = 0.5 * (low + high)
+        if k % 3 and high_value > low_value:
+            x = min(max(low - low_value * (high - low) / (high_value - low_value), low), high)
+        value = slope(x)
+        if abs(value) <= small or high - low <= 4e-16 * max(abs(low), abs(high)):
+            break
+        if value < 0:
+            low, low_value = x, value
+        else:
+            high, high_value = x, value
+    return float(x)
