@@ -8,7 +8,7 @@ from sklearn.utils.estimator_checks import (
     parametrize_with_checks,
 )
 
-from multikernel import MKLClassifier
+from multikernel import MKLClassifier, MKLOneClass, MKLRegressor
 from multikernel.kernels import RBF, Linear
 
 # a new estimator is one line, and inherits the whole battery
@@ -16,7 +16,15 @@ ESTIMATORS = [
     MKLClassifier(),
     MKLClassifier(norm=2.0, multiclass="ovo", gram="lazy"),
     MKLClassifier([RBF(), ("linear", Linear(), slice(None))], normalize=["center", "cosine"]),
+    MKLRegressor(),
+    MKLRegressor([RBF(), ("linear", Linear(), slice(None))], norm=2.0, normalize=["center", "cosine"], fit_intercept=False),
+    MKLOneClass(nu=0.3),
+    MKLOneClass(norm=2.0, gram="lazy"),
 ]
+
+# further parameters, where the estimator has them
+CHANGES = [{}, {"class_weight": "balanced"}, {"normalize": "cosine"}]
+VARIANTS = [(each, new) for each in ESTIMATORS for new in CHANGES if set(new) <= set(each.get_params(deep=False))]
 
 LOOSE = "compares at 1e-7 what the default tol solves to a relative gap of 1e-3; passes at a tight tol below"
 EXPECTED = {
@@ -34,8 +42,7 @@ def test_the_checks_of_scikit_learn(estimator, check):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize("changes", [{}, {"class_weight": "balanced"}, {"normalize": "cosine"}], ids=str)
-@pytest.mark.parametrize("estimator", ESTIMATORS, ids=str)
+@pytest.mark.parametrize(("estimator", "changes"), VARIANTS, ids=str)
 @pytest.mark.parametrize(
     "check", [check_sample_weight_equivalence_on_dense_data, check_sample_weight_equivalence_on_sparse_data]
 )

@@ -24,9 +24,10 @@ class FunctionKernel(Kernel):
         Whether the caller vouches that the kernel is positive semidefinite; otherwise the estimator checks
         it.
 
-    Notes ----- A value depends on its two samples alone. Hence the noise of
-    `sklearn.gaussian_process.kernels.WhiteKernel`, which depends on whether they are the same row, counts as
-    zero.
+    Notes
+    -----
+    A value depends on its two samples alone. Hence the noise of `sklearn.gaussian_process.kernels.WhiteKernel`, which
+    depends on whether they are the same row, counts as zero.
 
     Examples
     --------

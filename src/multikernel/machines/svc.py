@@ -15,7 +15,6 @@ from multikernel.gram.combined import Combined
 from multikernel.gram.dense import DenseGram
 from multikernel.losses import Hinge
 from multikernel.machines.box import ON_BOUND, BoxMachine, Climb
-from multikernel.threads import available_threads
 
 
 @dataclass(frozen=True)
@@ -81,7 +80,7 @@ class SVC(BoxMachine):
         >>> fit.dual_coef.round(3), round(fit.intercept, 3)
         (array([ 0. , -0.5,  0.5,  0. ]), 0.0)
         """
-        combined = Combined(DenseGram(K[None], n_threads=available_threads()), np.ones(1))
+        combined = Combined(DenseGram(K[None]), np.ones(1))
         a, f = self.start(), np.zeros(self.n_samples)
         if start is not None:
             a = self._carry_over(start)
