@@ -5,9 +5,9 @@
     regression     p = y, lo = -C, hi = C, total = 0 (free without an intercept)
     one class      p = 0, eps = 0, lo = 0, hi_i = w_i / (nu sum w), total = 1
 
-The cones are those of ``reference``: K_k = L_k L_k', whose multipliers are the primal vectors w_k; every feasible a gives a
-lower bound and every w an upper one, 1/2 ||(||w_k||)_k||_{2r/(r+1)}^2 plus the least loss over the intercept, found by trying
-all kinks. Nothing of ``multikernel`` is imported.
+The cones are those of ``reference``: K_k = L_k L_k', whose multipliers are the primal vectors w_k; every feasible
+a gives a lower bound and every w an upper one, 1/2 ||(||w_k||)_k||_{2r/(r+1)}^2 plus the least loss over the
+intercept, found by trying all kinks. Nothing of ``multikernel`` is imported.
 """
 
 from __future__ import annotations
@@ -73,7 +73,8 @@ def _solve(stack, p, lo, hi, eps, total, norm, loss, target=1e-9, accept=1e-7) -
     best, unit = None, min(hi.max(), np.abs(p).max() / spread if spread > 0 and p.any() else np.inf)
     for attempt in range(6):
         # a in units of its own size, the objective in units of its own
-        size = abs(best.value) if best is not None and best.value else max(unit * np.abs(p).max(), unit**2 * spread, 1e-300)
+        guess = max(unit * np.abs(p).max(), unit**2 * spread, 1e-300)
+        size = guess if best is None else abs(best.value) or guess
         a, w = _clarabel([unit / np.sqrt(size) * L for L in blocks], unit / size * p, lo / unit, hi / unit,
                          unit / size * eps, None if total is None else total / unit, norm, attempt >= 4)  # fmt: skip
         w = back([np.sqrt(size) * w_k for w_k in w])

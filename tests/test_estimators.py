@@ -17,7 +17,9 @@ ESTIMATORS = [
     MKLClassifier(norm=2.0, multiclass="ovo", gram="lazy"),
     MKLClassifier([RBF(), ("linear", Linear(), slice(None))], normalize=["center", "cosine"]),
     MKLRegressor(),
-    MKLRegressor([RBF(), ("linear", Linear(), slice(None))], norm=2.0, normalize=["center", "cosine"], fit_intercept=False),
+    MKLRegressor(
+        [RBF(), ("linear", Linear(), slice(None))], norm=2.0, normalize=["center", "cosine"], fit_intercept=False
+    ),
     MKLOneClass(nu=0.3),
     MKLOneClass(norm=2.0, gram="lazy"),
 ]

@@ -110,9 +110,7 @@ def test_asymmetry_is_found_and_measured(dtype, n):
     noisy = K + (1e-3 * np.random.default_rng(0).standard_normal((n, n))).astype(dtype)
     # equal sums of rows and columns
     cycle = np.roll(np.eye(n), 1, axis=1).astype(dtype)
-    rounded = K * (1 + 0.4 * np.finfo(dtype).eps * np.random.default_rng(1).standard_normal((n, n))).astype(
-        dtype
-    )
+    rounded = K * (1 + 0.4 * np.finfo(dtype).eps * np.random.default_rng(1).standard_normal((n, n))).astype(dtype)
     kernels = [K, one, noisy, cycle, rounded]
     found = inspect_kernels(kernels)
     np.testing.assert_array_equal(found.asymmetric, [False, True, True, n > 2, False])
@@ -130,9 +128,7 @@ def test_scale_changes_nothing(dtype, scale):
     hollow = K - np.diag(np.diagonal(K))
     kernels = [np.asarray(scale * M, dtype=dtype) for M in (K, bad, hollow, np.ones((60, 60)))]
     found = inspect_kernels(kernels)
-    np.testing.assert_allclose(
-        found.largest, scale * np.array([1, np.abs(bad).max(), hollow.max(), 1]), rtol=1e-3
-    )
+    np.testing.assert_allclose(found.largest, scale * np.array([1, np.abs(bad).max(), hollow.max(), 1]), rtol=1e-3)
     np.testing.assert_allclose(found.row_sums[0], kernels[0].sum(axis=1, dtype=np.float64), rtol=1e-12)
     np.testing.assert_array_equal(found.constant, [False, False, False, True])
     assert not found.asymmetric.any()
@@ -249,6 +245,16 @@ def test_products_of_a_callable(n_threads):
     np.testing.assert_array_equal(probe_definiteness(apply, found, steps=2).indefinite, [False, True])
     with pytest.raises(ValueError, match="'diagonal' parameter of probe_definiteness must be given"):
         probe_definiteness(apply)
+
+
+@REAL
+def test_no_further_pass(dtype):
+    kernels = [indefinite_kernels()["sigmoid"].astype(dtype), gaussian(300).astype(dtype)]
+    found = inspect_kernels(kernels)
+    np.testing.assert_array_equal(probe_definiteness(kernels, found, steps=0).indefinite, [True, False])
+    alone = probe_definiteness(kernels, steps=0)
+    np.testing.assert_array_equal(alone.indefinite, [True, False])
+    assert alone.smallest[0] < 0 and np.isnan(alone.smallest[1])
 
 
 def test_one_large_kernel_on_several_threads():

@@ -72,7 +72,10 @@ def test_one_kernel_is_the_one_class_machine_of_scikit_learn():
 def test_weights_act_as_repetition():
     counts = np.random.default_rng(0).integers(0, 4, len(X))
     idx = np.repeat(np.arange(len(X)), counts)
-    weighted, repeated = MKLOneClass(nu=0.2, **TIGHT).fit(X, sample_weight=counts), MKLOneClass(nu=0.2, **TIGHT).fit(X[idx])
+    weighted, repeated = (
+        MKLOneClass(nu=0.2, **TIGHT).fit(X, sample_weight=counts),
+        MKLOneClass(nu=0.2, **TIGHT).fit(X[idx]),
+    )
     assert weighted.objective_ == pytest.approx(repeated.objective_, rel=1e-8)
     np.testing.assert_allclose(weighted.decision_function(X), repeated.decision_function(X), atol=1e-5)
 

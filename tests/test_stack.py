@@ -164,9 +164,7 @@ def test_predict_on_another_stack(K):
     np.testing.assert_array_equal(few.kernel_rows(0, shuffled, N), few.kernel_rows(0, np.arange(20)))
     with pytest.raises(ValueError, match=r"X must have 30 columns, .* 20 training samples. Got 25 columns"):
         stack_kernels(fresh[:, :, :25]).kernel_rows(0, np.arange(20), N)
-    with pytest.raises(
-        ValueError, match=r"must contain the 20 training samples. Got a stack that lacks 5 of"
-    ):
+    with pytest.raises(ValueError, match=r"must contain the 20 training samples. Got a stack that lacks 5 of"):
         stack_kernels(fresh)[:, :25].kernel_rows(0, train, N)
     with pytest.raises(ValueError, match="Sample ids must be a 1-D array of integers"):
         stack_kernels(fresh).kernel_rows(0, [0.5])
@@ -320,10 +318,7 @@ class StackRidge(ClassifierMixin, BaseEstimator):
         return self
 
     def decision_function(self, X):
-        return (
-            sum(X.kernel_rows(k, self.ids_, self.n_ids_) @ self.coef_ for k in range(X.n_kernels))
-            / X.n_kernels
-        )
+        return sum(X.kernel_rows(k, self.ids_, self.n_ids_) @ self.coef_ for k in range(X.n_kernels)) / X.n_kernels
 
     def predict(self, X):
         return self.classes_[(self.decision_function(X) > 0).astype(int)]
@@ -334,9 +329,7 @@ def reference_outputs(K, y, splits, C=1.0):
     M, out = K.mean(axis=0), np.empty(len(y))
     for train, test in splits:
         signs = np.where(y[train] == 1, 1.0, -1.0)
-        out[test] = M[np.ix_(test, train)] @ np.linalg.solve(
-            M[np.ix_(train, train)] + np.eye(len(train)) / C, signs
-        )
+        out[test] = M[np.ix_(test, train)] @ np.linalg.solve(M[np.ix_(train, train)] + np.eye(len(train)) / C, signs)
     return out
 
 
@@ -396,9 +389,7 @@ def test_nested_grid_search(task, pairwise):
 
 def test_learning_curve_with_repeated_rows(task):
     K, stack, y = task
-    sizes, _, test = learning_curve(
-        StackRidge(), stack, y, cv=3, train_sizes=[10, 40], shuffle=True, random_state=0
-    )
+    sizes, _, test = learning_curve(StackRidge(), stack, y, cv=3, train_sizes=[10, 40], shuffle=True, random_state=0)
     assert list(sizes) == [10, 40] and np.all((test >= 0) & (test <= 1))
     rows = np.random.default_rng(0).integers(0, 60, 60)
     model = StackRidge().fit(stack[rows], y[rows])
@@ -416,13 +407,9 @@ def test_calibration_thresholds_and_pipelines(task):
     # a pairwise search inside a tool that slices rows only would be refused, hence rows in estimators
     inner = GridSearchCV(StackRidge(), {"C": [0.1, 1.0]}, cv=2)
     assert np.isfinite(cross_val_score(CalibratedClassifierCV(inner, cv=2), stack, y, cv=2)).all()
-    assert CalibratedClassifierCV(StackRidge(), cv=3, ensemble=False).fit(stack, y).predict(stack).shape == (
-        60,
-    )
+    assert CalibratedClassifierCV(StackRidge(), cv=3, ensemble=False).fit(stack, y).predict(stack).shape == (60,)
     tuned = TunedThresholdClassifierCV(StackRidge(), cv=3).fit(stack, y)
     assert tuned.predict(stack).shape == (60,)
     pipeline = Pipeline([("nothing", "passthrough"), ("ridge", StackRidge())])
-    np.testing.assert_array_equal(
-        pipeline.fit(stack, y).predict(stack), StackRidge().fit(stack, y).predict(stack)
-    )
+    np.testing.assert_array_equal(pipeline.fit(stack, y).predict(stack), StackRidge().fit(stack, y).predict(stack))
     assert np.isfinite(cross_val_score(pipeline, stack, y, cv=3)).all()

@@ -1,4 +1,4 @@
-"""Regression and one class: every solver against a general conic solver, single kernels against scikit-learn, and laws."""
+"""Regression and one class: all solvers against a conic solver, single kernels against scikit-learn, and laws."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def mean_diagonal(stack) -> float:
 
 
 class Regression:
-    """A random regression problem: targets of any size and offset, a narrow tube or none, with and without intercept."""
+    """A random regression: targets of any size and offset, a narrow tube or none, with and without intercept."""
 
     def __init__(self, index):
         case = random_problem(index)
@@ -187,6 +187,16 @@ def test_without_intercept_the_kink_is_no_obstacle():
     assert solved(K, SVR(y, 5.0, 0.2, fit_intercept=False)).upper == pytest.approx(reference.value, rel=1e-7)
 
 
+@pytest.mark.loops
+@pytest.mark.parametrize("intercept", [True, False])
+def test_rows_are_formed_as_they_are_asked_for(intercept):
+    K, y = samples(90, seed=4)
+    stack, y = np.stack([K, K**9]), y - 7.0
+    reference = conic_svr(stack, y, 1.0, 0.4, np.inf, fit_intercept=intercept)
+    solution = solved(stack, SVR(y, 1.0, 0.4, intercept), norm=np.inf)
+    assert solution.upper == pytest.approx(reference.value, rel=1e-7)
+
+
 def test_a_shift_of_the_targets_moves_the_intercept_alone():
     K, y = samples(80)
     stack = np.stack([K, K**4])
@@ -224,7 +234,9 @@ def test_costs_per_sample_act_as_repetition():
     counts = np.random.default_rng(0).integers(1, 4, 40)
     idx = np.repeat(np.arange(40), counts)
     again = K[np.ix_(idx, idx)]
-    assert solved(K, SVR(y, 1.5 * counts, 0.1)).upper == pytest.approx(solved(again, SVR(y[idx], 1.5, 0.1)).upper, rel=1e-7)
+    assert solved(K, SVR(y, 1.5 * counts, 0.1)).upper == pytest.approx(
+        solved(again, SVR(y[idx], 1.5, 0.1)).upper, rel=1e-7
+    )
     one, many = solved(K, OneClass(counts, 0.3)), solved(again, OneClass(np.ones(len(idx)), 0.3))
     assert one.upper == pytest.approx(many.upper, rel=1e-7)
     assert one.intercept == pytest.approx(many.intercept, rel=1e-6)
@@ -265,7 +277,9 @@ def test_samples_around_the_origin_are_solved_to_an_absolute_gap(solver):
         assert solution.upper - solution.lower <= 1e-3 * machine.floor
 
 
-@pytest.mark.parametrize("machine", [SVR(samples(30)[1], 2.0, 0.1), OneClass(np.ones(30), 0.3)], ids=["svr", "oneclass"])
+@pytest.mark.parametrize(
+    "machine", [SVR(samples(30)[1], 2.0, 0.1), OneClass(np.ones(30), 0.3)], ids=["svr", "oneclass"]
+)
 def test_repair_returns_feasible_coefficients_and_keeps_feasible_ones(machine):
     for scale in (0.01, 1.0, 10.0):
         a = machine.repair(np.random.default_rng(0).normal(size=30) * scale)
@@ -274,7 +288,9 @@ def test_repair_returns_feasible_coefficients_and_keeps_feasible_ones(machine):
         assert machine.repair(a) == pytest.approx(a, abs=1e-14)
 
 
-@pytest.mark.parametrize("make", [lambda y: SVR(y, 5.0, 0.1), lambda y: OneClass(np.ones(60), 0.3)], ids=["svr", "oneclass"])
+@pytest.mark.parametrize(
+    "make", [lambda y: SVR(y, 5.0, 0.1), lambda y: OneClass(np.ones(60), 0.3)], ids=["svr", "oneclass"]
+)
 def test_curvature_predicts_how_the_coefficients_follow_the_weights(make):
     from multikernel.gram.combined import Combined
 

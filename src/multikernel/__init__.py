@@ -12,7 +12,8 @@ Examples
 --------
 >>> import multikernel
 >>> multikernel.__all__
-['KernelStack', 'MKLClassifier', 'MKLOneClass', 'MKLRegressor', '__version__', 'stack_kernels']
+['DiscriminantMKLClassifier', 'KernelStack', 'MKLClassifier', 'MKLOneClass', 'MKLRegressor', '__version__',
+ 'stack_kernels']
 """
 
 from __future__ import annotations
@@ -21,15 +22,24 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from multikernel.estimators import MKLClassifier, MKLOneClass, MKLRegressor
+    from multikernel.estimators import DiscriminantMKLClassifier, MKLClassifier, MKLOneClass, MKLRegressor
     from multikernel.gram.stack import KernelStack, stack_kernels
 
 __version__ = "0.1.0"
 
-__all__ = ["KernelStack", "MKLClassifier", "MKLOneClass", "MKLRegressor", "__version__", "stack_kernels"]
+__all__ = [
+    "DiscriminantMKLClassifier",
+    "KernelStack",
+    "MKLClassifier",
+    "MKLOneClass",
+    "MKLRegressor",
+    "__version__",
+    "stack_kernels",
+]
 
 # public name -> the module that defines it
 _EXPORTS = {
+    "DiscriminantMKLClassifier": "multikernel.estimators",
     "KernelStack": "multikernel.gram.stack",
     "MKLClassifier": "multikernel.estimators",
     "MKLOneClass": "multikernel.estimators",

@@ -83,6 +83,16 @@ class Loss:
         """Derivative by f."""
         raise NotImplementedError(f"A loss must define 'gradient'. {type(self).__name__} does not.")
 
+    def concavity(self) -> tuple[float, float, float] | None:
+        """Return y, f and a larger f between which the gradient falls, None where it grows at all outputs tried."""
+        f = np.linspace(-20.0, 20.0, 2001)
+        for y in (1.0, -1.0, 0.0) if self.task == "regression" else (1.0, -1.0):
+            slope = np.asarray(self.gradient(y + f, np.full(len(f), y)), float)
+            falling = np.flatnonzero(np.diff(slope) < -1e-9 * max(np.abs(slope).max(), 1e-300))
+            if len(falling):
+                return y, float(y + f[falling[0]]), float(y + f[falling[0] + 1])
+        return None
+
     def hessian(self, f: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Second derivative by f, at least zero: here by a central difference of the gradient."""
         h = 1e-5 * np.maximum(1.0, np.abs(f))
@@ -125,7 +135,7 @@ class Loss:
 
 
 @dataclass(frozen=True)
-class Hinge:
+class Hinge(Loss):
     """l(f, y) = C max(0, 1 - y f), for labels y = -1 or 1.
 
     The conjugate is l*(-a, y) = -y a on 0 <= y a <= C, and infinite elsewhere.
@@ -170,7 +180,7 @@ class Hinge:
 
 
 @dataclass(frozen=True)
-class EpsilonInsensitive:
+class EpsilonInsensitive(Loss):
     """l(f, y) = C max(0, |y - f| - epsilon), for real targets y: errors within the tube cost nothing.
 
     The conjugate is l*(-a, y) = -y a + epsilon |a| on |a| <= C, and infinite elsewhere.

@@ -11,10 +11,16 @@ was solved. It also bounds lower(sum_t lambda_t a_t) from below, q being convex.
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+
 import numpy as np
 
+from multikernel.cones import minimise_conic
 from multikernel.mixing import Mixing
 from multikernel.simplexqp import simplex_qp
+
+# relative gap at which a master counts as solved
+_CLOSED = 1e-8
 
 
 class CutModel:
@@ -41,7 +47,9 @@ class CutModel:
         self._clock = 0
 
     def add(self, g: float, q: np.ndarray) -> None:
-        """Add the cut of one feasible a."""
+        """Add the cut of one feasible a, unless it is there already."""
+        if any(g == h and np.array_equal(q, r) for h, r in zip(self.g, self.q, strict=True)):
+            return
         if self.limit is not None and len(self.g) >= self.limit:
             oldest = int(np.argmin(self._needed))
             for column in (self.g, self.q, self._needed):
@@ -69,19 +77,22 @@ class CutModel:
     def minimise(self) -> tuple[np.ndarray, float]:
         """Return the weights that minimise the model, and the rigorous bound of their multipliers.
 
-        A linear programme, Newton's method where the support function is smooth, or a conic programme.
+        A linear programme, or Newton's method where the support function is smooth; a conic programme where
+        neither applies, or where Newton's method does not close the gap of the master and the conic solver is there.
         """
         g, Q = np.array(self.g), np.array(self.q)
         if hasattr(self.mixing, "linear_rows"):
             beta, lam = minimise_linear(g, Q, *self.mixing.linear_rows(self.p))
         elif hasattr(self.mixing, "support_curvature"):
             beta, lam = minimise_smooth(g, Q, self.mixing)
+            value, bound = float(np.max(g - 0.5 * Q @ beta)), self.bound(lam)
+            if value - bound > _CLOSED * abs(value) and find_spec("clarabel"):
+                other, multipliers = minimise_conic(g, Q, self.mixing)
+                beta = other if np.max(g - 0.5 * Q @ other) < value else beta
+                lam = multipliers if self.bound(multipliers) > bound else lam
         else:
-            from multikernel.cones import minimise_conic
-
             beta, lam = minimise_conic(g, Q, self.mixing)
         return self.mixing.saturate(np.maximum(beta, 0.0)), self.bound(lam)
-
 
     def project(self, beta: np.ndarray, level: float) -> np.ndarray:
         """Return the point of B nearest to ``beta`` at which no cut exceeds ``level``, as nearly as it is found.

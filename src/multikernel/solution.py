@@ -9,6 +9,8 @@ import numpy as np
 from multikernel.certificate import relative_gap
 
 CONVERGED, MAX_ITER, STALLED, INTERRUPTED = "converged", "max_iter", "stalled", "interrupted"
+# the weights no longer change by more than the solver was told to care for
+SETTLED = "settled"
 
 
 @dataclass(frozen=True)
@@ -34,11 +36,13 @@ class Solution:
     n_iter : int
         Outer iterations.
     status : str
-        "converged", "max_iter", "stalled" (no further progress in float64) or "interrupted".
+        "converged", "max_iter", "stalled" (no further progress in float64), "interrupted" or, where the solver was
+        told to stop on the change of the weights, "settled".
     solver : str
         Name of the solver that ran.
     history : dict of lists
-        One entry per outer iteration: time, upper, lower, gap, active, and what the solver adds.
+        One entry per outer iteration: time, upper, lower, gap, active, the weights of the iteration and the primal
+        value there (upper is the least so far), and what the solver adds.
     """
 
     weights: np.ndarray

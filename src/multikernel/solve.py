@@ -10,7 +10,7 @@ import numpy as np
 
 from multikernel.certificate import Certificate, certify
 from multikernel.problem import Point, Problem
-from multikernel.solution import CONVERGED, INTERRUPTED, MAX_ITER, STALLED, Solution
+from multikernel.solution import CONVERGED, INTERRUPTED, MAX_ITER, SETTLED, STALLED, Solution
 from multikernel.solvers import Solver, get_solver, missing_needs
 from multikernel.threads import single_threaded_blas
 
@@ -87,6 +87,9 @@ def solve(
                     break
                 step = algorithm.step(run.point, state, run.best)
                 run.record(step)
+                if step.settled:
+                    status = SETTLED
+                    break
                 if run.idle >= patience or (step.done and not run.converged):
                     status = STALLED
                     break
@@ -133,6 +136,8 @@ class _Run:
             "lower": self.best.lower,
             "gap": self.best.relative,
             "active": int(np.count_nonzero(self.point.beta)),
+            "primal": now.upper,
+            "weights": self.point.beta,
             **step.extra,
         }
         for key, value in row.items():

@@ -46,6 +46,8 @@ class BaseMKL(_BaseComposition):
     verbose: int
     n_jobs: int | None
     _expansion: Expansion
+    # what a search lends to the models of one path: kernels, starts, outputs (multikernel.estimators.path)
+    _lent: Any = None
 
     # ---- parameters: name__gamma of the entries (name, kernel, columns)
 
@@ -101,6 +103,8 @@ class BaseMKL(_BaseComposition):
 
     def _make_kernels(self, X: Any, weight: np.ndarray | None) -> TrainingKernels:
         """Fit the kernels and evaluate them on the training samples; a stack leaves out weights of zero."""
+        if self._lent is not None:
+            return self._lent.kernels
         options = {
             "psd": self.psd, "gram": self.gram, "memory_limit": self.memory_limit,
             "n_threads": resolve_threads(self.n_jobs),
@@ -125,6 +129,7 @@ class BaseMKL(_BaseComposition):
     ) -> list[Solution]:
         """Solve one problem per machine, each on its subset of the samples (None for all)."""
         solutions: list[Solution] = []
+        starts = [None] * len(machines) if self._lent is None else self._lent.starts(machines)
         while len(solutions) < len(machines):
             t = len(solutions)
             # Ctrl-C ends the whole fit: what follows keeps its start
@@ -133,7 +138,7 @@ class BaseMKL(_BaseComposition):
             with progress(self.verbose, self.tol, labels[t]) as callback:
                 solution = solve(
                     Problem(gram, machines[t], mixing_for(self.norm)), self.solver,
-                    tol=self.tol, max_iter=0 if interrupted else self.max_iter, callback=callback,
+                    tol=self.tol, max_iter=0 if interrupted else self.max_iter, start=starts[t], callback=callback,
                 )  # fmt: skip
             if interrupted:
                 solution = replace(solution, status=INTERRUPTED)
@@ -144,6 +149,8 @@ class BaseMKL(_BaseComposition):
                 solutions = []
             else:
                 solutions.append(solution)
+        if self._lent is not None:
+            self._lent.keep(machines, solutions)
         return solutions
 
     def _store_model(
@@ -158,13 +165,14 @@ class BaseMKL(_BaseComposition):
         solutions : sequence of Solution
             One per problem.
         coef : ndarray of shape (n, T)
-            Coefficients of all samples that take part.
+            Coefficients of all samples that take part; a problem whose outputs share the weights has a column for each.
         balanced : bool
             Whether they sum to zero.
         """
         weights = np.array([solution.weights for solution in solutions])
-        intercepts = np.array([solution.intercept for solution in solutions])
-        self._expansion = kernels.expansion(weights, coef, intercepts, balanced)
+        intercepts = np.concatenate([np.ravel(solution.intercept) for solution in solutions])
+        columns = [np.size(solution.intercept) for solution in solutions]
+        self._expansion = kernels.expansion(np.repeat(weights, columns, axis=0), coef, intercepts, balanced)
         support = np.flatnonzero(coef.any(axis=1))
         one = len(solutions) == 1
 
@@ -173,8 +181,9 @@ class BaseMKL(_BaseComposition):
 
         self.kernel_names_ = list(kernels.names)
         self.weights_ = each(weights)
-        self.dual_coef_ = each(coef[support].T)
-        self.intercept_ = each(intercepts.tolist())
+        single = coef.shape[1] == 1
+        self.dual_coef_ = coef[support, 0] if single else np.ascontiguousarray(coef[support].T)
+        self.intercept_ = float(intercepts[0]) if single else intercepts
         self.objective_ = each([solution.upper for solution in solutions])
         self.dual_objective_ = each([solution.lower for solution in solutions])
         self.duality_gap_ = each([solution.gap for solution in solutions])
@@ -193,6 +202,8 @@ class BaseMKL(_BaseComposition):
     def _outputs(self, X: Any) -> np.ndarray:
         """Return the outputs of all problems on other samples, shape (n_samples, T)."""
         check_is_fitted(self)
+        if self._lent is not None and (known := self._lent.outputs(self, X)) is not None:
+            return known
         X = check_samples(self, X, reset=False)
         return self._expansion.evaluate(X, resolve_threads(self.n_jobs))
 

@@ -5,21 +5,28 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy.special import expit
 from sklearn.base import ClassifierMixin
 from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
 from multikernel.estimators.base import BaseMKL
 from multikernel.estimators.multiclass import binary_tasks, pairwise_votes
 from multikernel.estimators.reporting import contributions, warn_unfinished
 from multikernel.estimators.samples import check_samples, check_targets, check_weight
+from multikernel.estimators.tasks import CLASSIFICATION, classification_machine, loss_rule
 from multikernel.estimators.validation import check_parameters
 from multikernel.kernels.bank import take_rows
-from multikernel.machines.svc import SVC
+from multikernel.losses import Logistic
+
+
+def _has_probabilities(estimator: Any) -> bool:
+    return isinstance(estimator.loss, Logistic) or (isinstance(estimator.loss, str) and estimator.loss == "logistic")
 
 
 class MKLClassifier(ClassifierMixin, BaseMKL):
-    """Support vector classification that learns the weights of its kernels.
+    """Classification that learns the weights of its kernels: support vectors, least squares, or any convex loss.
 
     For two classes, with labels y = -1, 1 and the kernels K_1, ..., K_p, it solves
 
@@ -39,13 +46,17 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         Norm of the weights, from 1 (few kernels) over 2 (all useful kernels) to infinity (the plain sum).
     C : float, default=1.0
         Cost of the losses.
-    loss : {"hinge"}, default="hinge"
-        Loss.
-    multiclass : {"ovr", "ovo"}, default="ovr"
-        More than two classes: each against the rest, or each pair, every problem with its own weights.
-        Widths and normalisations are learned once, on all samples.
+    loss : {"hinge", "squared", "squared_hinge", "smooth_hinge", "logistic"} or Loss, default="hinge"
+        Loss: max(0, 1 - yf), (y - f)^2, max(0, 1 - yf)^2, log(1 + exp(10 (1 - yf))) / 10, log(1 + exp(-yf)), or an
+        object of `multikernel.losses` such as ``SmoothHinge(sigma=20)`` or one of your own. In the problem above y'a
+        then becomes -sum_i C_i l*(-a_i / C_i, y_i), and A is the domain of the conjugate.
+    multiclass : {"joint", "ovr", "ovo"}, default="ovr"
+        More than two classes: each against the rest with one set of weights for all ("joint", for the squared loss
+        [3]_), each against the rest, or each pair, every problem with its own weights. Widths and normalisations are
+        learned once, on all samples.
     fit_intercept : bool, default=True
-        Whether the decision function has an intercept.
+        Whether the decision function has an intercept, one per column, which asks sum a = 0 of every column; the
+        problem of [3]_ has none.
     normalize : None, "variance", "cosine", "center", "trace" or list of these, default="variance"
         Scaling of every kernel, learned on the training samples.
     psd : {"error", "clip", "shift", "flip"}, default="error"
@@ -76,7 +87,8 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         The classes.
     weights_ : ndarray of shape (p,)
         Kernel weights beta. With T problems (more than two classes) of shape (T, p); the other attributes
-        likewise gain a first axis, or become lists.
+        likewise gain a first axis, or become lists. With ``multiclass="joint"`` there is one problem, and only
+        ``dual_coef_`` and ``intercept_`` gain an axis, one entry per class.
     kernel_names_ : list of str
         Names of the kernels.
     kernel_contributions_ : ndarray of shape (p,)
@@ -114,6 +126,8 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
     algorithm, NIPS 2005.
     .. [2] M. Kloft, U. Brefeld, S. Sonnenburg, A. Zien, lp-norm multiple kernel learning, JMLR 12:953-997,
     2011.
+    .. [3] Y. Ying, C. Campbell, T. Damoulas, M. Girolami, Class prediction from disparate biological data sources using
+    an iterative multi-kernel algorithm, PRIB 2009.
 
     Examples
     --------
@@ -186,7 +200,7 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         MKLClassifier
             The fitted estimator.
         """
-        check_parameters(self)
+        check_parameters(self, loss=loss_rule(CLASSIFICATION, "classification"))
         X = check_samples(self, X, reset=True)
         y = check_targets(self, X, y)
         check_classification_targets(y)
@@ -204,16 +218,18 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         own = None if weight is None else weight[weight > 0]
         cost = self._costs(codes, y[kept], own)
         tasks = binary_tasks(codes, self.classes_, self.multiclass)
-        machines = [SVC(task.y, cost if task.idx is None else cost[task.idx], self.fit_intercept) for task in tasks]
+        machines = [
+            classification_machine(self, task.y, cost if task.idx is None else cost[task.idx]) for task in tasks
+        ]
         labels = [task.label for task in tasks]
         solutions = self._solve_all(kernels, machines, [task.idx for task in tasks], labels)
-        coef = np.zeros((len(codes), len(tasks)))
-        shares = []
-        for t, (task, solution) in enumerate(zip(tasks, solutions, strict=True)):
+        columns, shares = [], []
+        for task, solution in zip(tasks, solutions, strict=True):
             idx = slice(None) if task.idx is None else task.idx
-            coef[idx, t] = solution.dual_coef
+            columns.append(np.zeros((len(codes), *solution.dual_coef.shape[1:])))
+            columns[-1][idx] = solution.dual_coef
             shares.append(contributions(solution.weights, solution.outputs, None if own is None else own[idx]))
-        self._store_model(kernels, solutions, coef, self.fit_intercept)
+        self._store_model(kernels, solutions, np.column_stack(columns), self.fit_intercept)
         self.kernel_contributions_ = shares[0] if len(tasks) == 1 else np.array(shares)
         self.support_ = kept[self._support]
         self._pairwise = len(self.classes_) > 2 and self.multiclass == "ovo"
@@ -275,3 +291,33 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         scores = self.decision_function(X)
         winners = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return self.classes_[winners]
+
+    @available_if(_has_probabilities)
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return the probability of each class, for the logistic loss.
+
+        Two classes: 1 / (1 + exp(-f)). More, with ``multiclass="ovr"``: those of each class against the rest, divided
+        by their sum; "ovo" has no probabilities. For other losses see `sklearn.calibration.CalibratedClassifierCV`.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_samples, n_features), or KernelStack
+            Samples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Probabilities; rows sum to one.
+        """
+        scores = self.decision_function(X)
+        if scores.ndim == 1:
+            return np.column_stack([expit(-scores), expit(scores)])
+        if self._pairwise:
+            raise ValueError(
+                f"The 'multiclass' parameter of {type(self).__name__} must be 'ovr' for probabilities of more than two "
+                f"classes. Got 'ovo' instead."
+            )
+        # log 1 / (1 + exp(-f)), relative to the largest, so that no row is zero
+        shares = -np.logaddexp(0.0, -scores)
+        shares = np.exp(shares - shares.max(axis=1, keepdims=True))
+        return shares / shares.sum(axis=1, keepdims=True)

@@ -1,5 +1,6 @@
-"""More than two classes as several problems of two classes each.
+"""More than two classes as one problem of several columns, or as several problems of two classes each.
 
+joint  one problem for all classes, a column of labels for each, that class against the rest; one set of weights
 ovr    one problem per class, that class against the rest; the largest output wins
 ovo    one problem per pair of classes, on their samples alone; the pairs vote, ties go to the larger outputs
 """
@@ -19,7 +20,7 @@ class BinaryTask:
     Attributes
     ----------
     y : ndarray of -1 and 1
-        Labels of the samples that take part.
+        Labels of the samples that take part; for "joint" with a column per class.
     idx : ndarray of int or None
         These samples, None for all.
     label : str
@@ -40,7 +41,7 @@ def binary_tasks(codes: np.ndarray, classes: np.ndarray, multiclass: str) -> lis
         Position in ``classes`` of each sample's class.
     classes : ndarray
         The classes.
-    multiclass : {"ovr", "ovo"}
+    multiclass : {"joint", "ovr", "ovo"}
         The scheme.
 
     Examples
@@ -52,6 +53,8 @@ def binary_tasks(codes: np.ndarray, classes: np.ndarray, multiclass: str) -> lis
     """
     if len(classes) == 2:
         return [BinaryTask(np.where(codes == 1, 1.0, -1.0), None, f"{classes[0]} and {classes[1]}")]
+    if multiclass == "joint":
+        return [BinaryTask(np.where(codes[:, None] == np.arange(len(classes)), 1.0, -1.0), None, "all classes")]
     if multiclass == "ovr":
         return [
             BinaryTask(np.where(codes == c, 1.0, -1.0), None, f"{label} and the rest")

@@ -224,7 +224,7 @@ class MKLOneClass(OutlierMixin, BaseMKL):
         return self
 
     def _check_origin(self, gram: Gram, share: np.ndarray) -> float:
-        """Raise where the samples' mean is the origin for every kernel; return the mean k(x, x) of the largest kernel."""
+        """Raise where the samples' mean is the origin for every kernel; return the largest mean k(x, x)."""
         size, mean = gram.diag() @ share, gram.quad(share)
         if np.all(mean <= _CENTRED * size * float(share @ share)):
             raise ValueError(

@@ -8,6 +8,8 @@ copied.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from multikernel.estimators.checks import examine
@@ -76,7 +78,17 @@ class StackedKernels(TrainingKernels):
         self.repair(np.flatnonzero(self._indefinite))
 
     def _as_matrices(self, kind: str, in_place: bool) -> Gram:
-        """Take the matrices where they lie, or gather them."""
+        """Make a Gram of the matrices, with their normalisations as affine forms."""
+        matrices, found = self._examined(kind, in_place)
+        raw = DenseGram(matrices, n_threads=self._n_threads)
+        for k in range(len(self.names)):
+            self._learn(k, found, k, lambda v, k=k: raw.apply(v, np.array([k]))[0])
+        self._matrices, self._forms = matrices, list(self.normalizers)
+        self._kind, self._owned = kind, not in_place
+        return self._joined()
+
+    def _examined(self, kind: str, in_place: bool) -> tuple[Any, Inspection]:
+        """Take the matrices where they lie, or gather them, and examine them."""
         matrices = _readable(self.stack) if in_place else self.stack.train_stack()
         if kind == "mapped":
             file = mapped_stack(len(matrices), len(self.stack), self.stack.dtype)
@@ -84,12 +96,7 @@ class StackedKernels(TrainingKernels):
                 file[k] = K
             matrices = file
         found, self._indefinite = examine(matrices, self.names, self.psd, self._n_threads)
-        raw = DenseGram(matrices, n_threads=self._n_threads)
-        for k in range(len(self.names)):
-            self._learn(k, found, k, lambda v, k=k: raw.apply(v, np.array([k]))[0])
-        self._matrices, self._forms = matrices, list(self.normalizers)
-        self._kind, self._owned = kind, not in_place
-        return self._joined()
+        return matrices, found
 
     def _joined(self) -> Gram:
         """Return the matrices and their affine forms as one Gram."""

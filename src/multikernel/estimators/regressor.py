@@ -10,20 +10,22 @@ from sklearn.base import RegressorMixin
 from multikernel.estimators.base import BaseMKL
 from multikernel.estimators.reporting import contributions, warn_unfinished
 from multikernel.estimators.samples import check_numbers, check_samples, check_weight
-from multikernel.estimators.tasks import REGRESSION, regression_machine
-from multikernel.estimators.validation import check_parameters, one_of
+from multikernel.estimators.tasks import REGRESSION, loss_rule, regression_machine
+from multikernel.estimators.validation import check_parameters
 from multikernel.kernels.bank import take_rows
 
 
 class MKLRegressor(RegressorMixin, BaseMKL):
-    """Support vector regression that learns the weights of its kernels.
+    """Regression that learns the weights of its kernels: support vectors, least squares, or any convex loss.
 
     With targets y and the kernels K_1, ..., K_p, it solves
 
         min over beta >= 0, ||beta||_norm <= 1   max over a   y'a - epsilon |a|_1 - 1/2 sum_k beta_k a' K_k a,
         -C_i <= a_i <= C_i,  sum a = 0,           C_i = C * sample weight,
 
-    to a certified relative duality gap [1]_: errors up to epsilon cost nothing, larger ones C times the rest.
+    to a certified relative duality gap [1]_: errors up to epsilon cost nothing, larger ones C times the rest. With
+    another loss l the term y'a - epsilon |a|_1 becomes -sum_i C_i l*(-a_i / C_i, y_i), and A is the domain of the
+    conjugate; with the squared loss several targets share the weights.
 
     Parameters
     ----------
@@ -36,10 +38,11 @@ class MKLRegressor(RegressorMixin, BaseMKL):
         Norm of the weights, from 1 (few kernels) over 2 (all useful kernels) to infinity (the plain sum).
     C : float, default=1.0
         Cost of the losses.
-    loss : {"epsilon_insensitive"}, default="epsilon_insensitive"
-        Loss.
+    loss : {"epsilon_insensitive", "squared", "huber", "logcosh"} or Loss, default="epsilon_insensitive"
+        Loss: max(0, |y - f| - epsilon), (y - f)^2, Huber's with delta = 1, log cosh(y - f), or an object of
+        `multikernel.losses` such as ``Huber(delta=0.5)`` or one of your own.
     epsilon : float, default=0.1
-        Half the width of the tube in which errors cost nothing, in the units of y.
+        Half the width of the tube in which errors cost nothing, in the units of y; "epsilon_insensitive" only.
     fit_intercept : bool, default=True
         Whether the prediction has an intercept.
     normalize : None, "variance", "cosine", "center", "trace" or list of these, default="variance"
@@ -72,11 +75,11 @@ class MKLRegressor(RegressorMixin, BaseMKL):
         Names of the kernels.
     kernel_contributions_ : ndarray of shape (p,)
         cov(f_k, f) / var(f) over the training samples, f_k = beta_k K_k a: shares that sum to one.
-    dual_coef_ : ndarray of shape (n_support,)
+    dual_coef_ : ndarray of shape (n_support,) or (n_targets, n_support)
         Signed coefficients a of the support vectors.
     support_ : ndarray of shape (n_support,)
         Rows of the training samples that are support vectors.
-    intercept_ : float
+    intercept_ : float or ndarray of shape (n_targets,)
         Intercept.
     objective_, dual_objective_ : float
         Primal value of the model, and a lower bound on the optimum.
@@ -113,7 +116,7 @@ class MKLRegressor(RegressorMixin, BaseMKL):
     >>> model = MKLRegressor([("useful", Linear(), [0]), ("noise", RBF(), [1, 2, 3])]).fit(X, y)
     >>> model.kernel_contributions_.round(2), bool(model.duality_gap_ <= 1e-3)
     (array([1., 0.]), True)
-    >>> model.predict([[1.0, 0.0, 0.0, 0.0]]).round(1), round(model.score(X, y), 2)
+    >>> model.predict([[1.0, 0.0, 0.0, 0.0]]).round(), round(model.score(X, y), 2)
     (array([8.]), 1.0)
     """
 
@@ -161,8 +164,8 @@ class MKLRegressor(RegressorMixin, BaseMKL):
         ----------
         X : array, sparse matrix or data frame of shape (n_samples, n_features), or KernelStack
             Training samples.
-        y : array of shape (n_samples,)
-            Targets.
+        y : array of shape (n_samples,), or (n_samples, n_targets) for the squared loss
+            Targets; several share the weights of the kernels.
         sample_weight : array of shape (n_samples,), optional
             Weights; they count as repetitions would, and samples of weight zero are left out.
 
@@ -171,7 +174,7 @@ class MKLRegressor(RegressorMixin, BaseMKL):
         MKLRegressor
             The fitted estimator.
         """
-        check_parameters(self, loss=one_of(*REGRESSION))
+        check_parameters(self, loss=loss_rule(REGRESSION, "regression"))
         X = check_samples(self, X, reset=True)
         y = check_numbers(self, X, y)
         weight = check_weight(X, sample_weight)
@@ -199,7 +202,8 @@ class MKLRegressor(RegressorMixin, BaseMKL):
 
         Returns
         -------
-        ndarray of shape (n_samples,)
+        ndarray of shape (n_samples,) or (n_samples, n_targets)
             Predictions.
         """
-        return self._outputs(X)[:, 0]
+        outputs = self._outputs(X)
+        return outputs[:, 0] if outputs.shape[1] == 1 else outputs

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from multikernel.solution import CONVERGED, INTERRUPTED, MAX_ITER, Solution
+from multikernel.losses import Loss
+from multikernel.solution import CONVERGED, INTERRUPTED, MAX_ITER, SETTLED, Solution
 
 
 @dataclass(frozen=True)
@@ -41,8 +42,8 @@ def contributions(weights: np.ndarray, outputs: np.ndarray, sample_weight: np.nd
     ----------
     weights : ndarray of shape (p,)
         Kernel weights beta.
-    outputs : ndarray of shape (p, n)
-        K_k a.
+    outputs : ndarray of shape (p, n) or (p, n, c)
+        K_k a; the covariances of several columns are added up.
     sample_weight : ndarray of shape (n,), optional
         Weights of the samples.
 
@@ -52,21 +53,21 @@ def contributions(weights: np.ndarray, outputs: np.ndarray, sample_weight: np.nd
     >>> contributions(np.array([0.5, 0.5]), np.array([[1.0, -1.0], [3.0, -3.0]]))
     array([0.25, 0.75])
     """
-    parts = weights[:, None] * outputs
+    parts = weights[:, None, None] * outputs.reshape(*outputs.shape[:2], -1)
     parts -= np.average(parts, axis=1, weights=sample_weight)[:, None]
     total = parts.sum(axis=0)
     size = np.abs(total).max(initial=0.0)
     if size <= 1e-300:
         return np.zeros(len(weights))
     total = total / size
-    weighted = total if sample_weight is None else total * sample_weight
-    return parts @ weighted / (size * (total @ weighted))
+    weighted = total if sample_weight is None else total * sample_weight[:, None]
+    return np.tensordot(parts, weighted, 2) / (size * np.vdot(total, weighted))
 
 
 def warn_unfinished(estimator: Any, solutions: Sequence[Solution], labels: Sequence[str]) -> None:
     """Warn of problems that did not reach their gap: what happened, likely causes, what to try."""
     for solution, label in zip(solutions, labels, strict=True):
-        if solution.status != CONVERGED:
+        if solution.status not in (CONVERGED, SETTLED):
             where = f" on the problem {label!r}" if len(solutions) > 1 else ""
             warnings.warn(_sentence(estimator, where, solution), ConvergenceWarning, stacklevel=3)
 
@@ -79,8 +80,17 @@ def _sentence(estimator: Any, where: str, solution: Solution) -> str:
     worth = f"The model returned is the best one found, certified to within a relative gap of {solution.gap:.2g}."
     if solution.status == INTERRUPTED:
         return f"{owner} was interrupted{where} after {steps}. {worth}"
-    costly, cheaper = (f"C={estimator.C:g} is very large, or ", "a smaller C or ") if hasattr(estimator, "C") else ("", "")
+    costly = cheaper = ""
+    if hasattr(estimator, "C"):
+        costly, cheaper = f"C={estimator.C:g} is very large, or ", "a smaller C or "
     what = "reached max_iter" if solution.status == MAX_ITER else "made no further progress"
+    if isinstance(getattr(estimator, "loss", None), Loss) and (falls := estimator.loss.concavity()):
+        return (
+            f"{owner} {what}{where}: after {steps} the relative duality gap is {solution.gap:.2g}, above "
+            f"tol={estimator.tol:g}, because the loss {type(estimator.loss).__name__} is not convex: at y={falls[0]:g} "
+            f"its gradient falls between f={falls[1]:.3g} and f={falls[2]:.3g}. The model returned is no more than a "
+            "stationary point."
+        )
     return (
         f"{owner} {what}{where}: after {steps} the relative duality gap is {solution.gap:.2g}, above "
         f"tol={estimator.tol:g}. {worth} Likely causes: (a) max_iter={estimator.max_iter} is too small for "

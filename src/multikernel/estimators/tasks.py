@@ -8,7 +8,22 @@ from typing import Any
 
 import numpy as np
 
+from multikernel.estimators.validation import one_of
+from multikernel.losses import (
+    EpsilonInsensitive,
+    Hinge,
+    Huber,
+    LogCosh,
+    Logistic,
+    Loss,
+    SmoothHinge,
+    Squared,
+    SquaredHinge,
+)
 from multikernel.machines.base import Machine
+from multikernel.machines.ridge import Ridge
+from multikernel.machines.smooth import Smooth
+from multikernel.machines.svc import SVC
 from multikernel.machines.svr import SVR
 
 
@@ -28,18 +43,82 @@ class Task:
     several: bool = False
 
 
+def _hinge(estimator: Any, y: np.ndarray, cost: np.ndarray) -> Machine:
+    return SVC(y, cost, estimator.fit_intercept)
+
+
 def _tube(estimator: Any, y: np.ndarray, cost: np.ndarray) -> Machine:
     return SVR(y, cost, estimator.epsilon, estimator.fit_intercept)
 
 
+def _ridge(estimator: Any, y: np.ndarray, cost: np.ndarray) -> Machine:
+    return Ridge(y, cost, estimator.fit_intercept)
+
+
+def _smooth(loss: Loss) -> Task:
+    return Task(lambda estimator, y, cost: Smooth(y, loss, cost, estimator.fit_intercept))
+
+
+CLASSIFICATION = {
+    "hinge": Task(_hinge),
+    "squared": Task(_ridge, several=True),
+    "squared_hinge": _smooth(SquaredHinge()),
+    "smooth_hinge": _smooth(SmoothHinge()),
+    "logistic": _smooth(Logistic()),
+}
+
 REGRESSION = {
     "epsilon_insensitive": Task(_tube),
+    "squared": Task(_ridge, several=True),
+    "huber": _smooth(Huber()),
+    "logcosh": _smooth(LogCosh()),
 }
+
+# losses given as objects that have a machine of their own; all others are smooth
+_OWN = {
+    Hinge: lambda loss: Task(lambda est, y, cost: _hinge(est, y, cost * loss.C)),
+    Squared: lambda loss: Task(lambda est, y, cost: _ridge(est, y, cost * loss.C), several=True),
+    EpsilonInsensitive: lambda loss: Task(
+        lambda est, y, cost: SVR(y, cost * loss.C, loss.epsilon, est.fit_intercept)
+    ),
+}
+
+
+def loss_rule(table: dict[str, Task], task: str) -> tuple[Callable[[Any], bool], str]:
+    """Return the test that a loss must pass, and what it must be in words."""
+    is_name, names = one_of(*table)
+    return (
+        lambda value: is_name(value) or (isinstance(value, Loss) and _fits(value, task)),
+        f"{names}, or a Loss for {task}",
+    )
+
+
+def _fits(loss: Loss, task: str) -> bool:
+    # labels are numbers as well: the squared loss serves both
+    return loss.task == task or isinstance(loss, Squared)
+
+
+def _task(estimator: Any, table: dict[str, Task]) -> Task:
+    loss = estimator.loss
+    if isinstance(loss, str):
+        return table[loss]
+    return _OWN[type(loss)](loss) if type(loss) in _OWN else _smooth(loss)
+
+
+def classification_machine(estimator: Any, y: np.ndarray, cost: np.ndarray) -> Machine:
+    """Return the machine of the estimator's loss, or raise where it does not take all classes at once."""
+    task = _task(estimator, CLASSIFICATION)
+    if y.ndim > 1 and not task.several:
+        raise ValueError(
+            f"The 'multiclass' parameter of {type(estimator).__name__} must be 'ovr' or 'ovo' for more than two "
+            f"classes and the loss {estimator.loss!r}. Got 'joint' instead, which goes with loss='squared'."
+        )
+    return task.machine(estimator, y, cost)
 
 
 def regression_machine(estimator: Any, y: np.ndarray, cost: np.ndarray) -> Machine:
     """Return the machine of the estimator's loss, or raise where it does not take so many targets."""
-    task = REGRESSION[estimator.loss]
+    task = _task(estimator, REGRESSION)
     if y.ndim > 1 and not task.several:
         joint = [name for name, other in REGRESSION.items() if other.several]
         instead = "".join(f"loss={name!r}, " for name in joint[:1])

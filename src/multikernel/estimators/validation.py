@@ -48,12 +48,14 @@ def _is_truth(value: Any) -> bool:
 
 # parameter: (test, what it must be)
 RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "reg": (lambda v: _is_number(v) and 0 < v < np.inf, "a positive number"),
+    "n_neighbors": (lambda v: _is_integer(v) and v >= 1, "a positive integer"),
     "norm": (lambda v: _is_number(v) and v >= 1, "a number of at least 1, or infinity"),
     "C": (lambda v: _is_number(v) and 0 < v < np.inf, "a positive number"),
     "loss": one_of("hinge"),
     "epsilon": (lambda v: _is_number(v) and 0 <= v < np.inf, "a non-negative number"),
     "nu": (lambda v: _is_number(v) and 0 < v <= 1, "a number above 0 and at most 1"),
-    "multiclass": one_of("ovr", "ovo"),
+    "multiclass": one_of("joint", "ovr", "ovo"),
     "fit_intercept": (_is_truth, "True or False"),
     "normalize": (_passes(check_steps), "None, 'variance', 'cosine', 'center', 'trace' or a list of these"),
     "psd": one_of(*PSD),

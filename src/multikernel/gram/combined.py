@@ -37,6 +37,7 @@ class Combined:
         self.gram = gram
         self._kernel_diag = gram.diag()
         self._buffer: np.ndarray | None = None
+        self._kernel_means: np.ndarray | None = None
         self.set_weights(beta)
 
     def set_weights(self, beta: np.ndarray) -> None:
@@ -66,6 +67,14 @@ class Combined:
             return
         self.gram.combine(self.beta, rows, self._buffer, rows)
         self.have[rows] = True
+
+    @property
+    def means(self) -> np.ndarray:
+        """Row means of K_beta, float64; the first time they take a pass over all kernels."""
+        if self._kernel_means is None:
+            n = self.gram.n_samples
+            self._kernel_means = self.gram.apply(np.full(n, 1.0 / n))
+        return self.beta @ self._kernel_means
 
     def block(self, idx: np.ndarray) -> np.ndarray:
         """Return K_beta[idx, idx], a new array in the storage precision."""

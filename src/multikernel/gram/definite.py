@@ -20,12 +20,14 @@ from typing import NamedTuple
 
 import numpy as np
 from numba import njit
-from threadpoolctl import ThreadpoolController
 
 from multikernel.gram.inspect import Inspection, as_real, flat_rows, row_blocks, run_shared, trust_of
+from multikernel.threads import single_threaded_blas
 
 # up to _WHOLE samples the principal block is all of K, above it _BLOCK of them, in runs of _RUN neighbours
 _WHOLE, _BLOCK, _RUN = 256, 192, 16
+# from so many samples on, no pass is spent on the Krylov space alone
+_DEAR = 2000
 
 
 @dataclass(frozen=True)
@@ -78,8 +80,9 @@ def probe_definiteness(
     diagonal : array (p, n), optional
         The diagonals, for a callable.
     steps : int, optional
-        Passes over the kernels, each a product with 4 vectors (n >= 2000) to 16 (small n). 1 by default with
-        an inspection, otherwise 2.
+        Passes over the kernels, each a product with 2 vectors (n >= 2000) to 16 (small n). Without an inspection 2
+        by default; with one, whose products are a first step, 1 below 2000 samples and 0 above, where a pass is dear:
+        the principal block and the inspection decide there, and negative curvature met in training.
     n_threads : int
         Threads among which kernels, or runs of their rows, are shared.
 
@@ -100,8 +103,7 @@ def probe_definiteness(
     if callable(kernels):
         if diagonal is None:
             raise ValueError(
-                "The 'diagonal' parameter of probe_definiteness must be given with a callable. "
-                "Got None instead."
+                "The 'diagonal' parameter of probe_definiteness must be given with a callable. Got None instead."
             )
         products = [partial(_apply_rows, kernels, k) for k in range(len(diagonal))]
         matrices, trust = None, np.full(len(products), trust_of(np.dtype(np.float32)))
@@ -115,8 +117,9 @@ def probe_definiteness(
     top = np.abs(diagonal).max(axis=1) if inspection is None else inspection.largest
     rounding = trust * top  # of an entry: a principal block of m samples moves by at most m times this
     start = None if inspection is None or n == 1 else _orthonormal_pair(inspection.weights)
-    steps = steps or (2 if inspection is None else 1)
-    fresh = np.random.default_rng(1).standard_normal((int(np.clip(4 * (2000 // n), 4, 16)), n))
+    if steps is None:
+        steps = 2 if inspection is None else int(n < _DEAR)
+    fresh = np.random.default_rng(1).standard_normal((int(np.clip(4 * (2000 // (n + 1)), 2, 16)), n))
     smallest, largest, block = (np.full(p, np.nan) for _ in range(3))
 
     def probe(k: int) -> None:
@@ -124,14 +127,15 @@ def probe_definiteness(
         if inspection is not None and start is not None:
             vectors, mix = start
             images = mix @ np.array([inspection.row_sums[k], inspection.probes[k]])
-        smallest[k], largest[k], x = _ritz(products[k], vectors, images, fresh, steps)
-        if smallest[k] < -n * rounding[k]:
-            smallest[k] = x @ products[k](x[None], exact=True)[0] / (x @ x)
+        if len(vectors) or steps:
+            smallest[k], largest[k], x = _ritz(products[k], vectors, images, fresh, steps)
+            if smallest[k] < -n * rounding[k]:
+                smallest[k] = x @ products[k](x[None], exact=True)[0] / (x @ x)
         if matrices is not None:
             block[k] = _block_eigenvalue(matrices[k], rounding[k])
 
     finite = np.isfinite(diagonal).all(axis=1) if inspection is None else inspection.finite
-    with _blas().limit(limits=1, user_api="blas"):
+    with single_threaded_blas():
         run_shared(probe, np.flatnonzero(finite).tolist(), 1 if p < n_threads else n_threads)
     return Definiteness(np.fmin(smallest, block), largest, (smallest < -n * rounding) | np.isfinite(block))
 
@@ -176,7 +180,7 @@ def _multiply(K: np.ndarray, n_threads: int, V: np.ndarray, exact: bool = False)
         return np.concatenate([V @ block.astype(np.float64).T for block in row_blocks(K)], axis=1)
     flat, step = flat_rows(K)
     m, n = V.shape
-    padded = np.zeros((-(-m // 4) * 4, n), dtype=flat.dtype)
+    padded = np.zeros((-(-m // 2) * 2, n), dtype=flat.dtype)
     padded[:m] = V
     out = np.empty(padded.shape)
     edges = [n * i // n_threads for i in range(n_threads + 1)]
@@ -210,9 +214,9 @@ def shifted_block(flat, step, S, unit, shift, B):
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
 def multiply_rows(flat, step, V, first, last, out):
-    """out[:, i] = V K[i] for i in [first, last), four rows and four vectors at a time.
+    """out[:, i] = V K[i] for i in [first, last), four rows and two vectors at a time.
 
-    Row i of K is flat[i * step : i * step + n]; the number of vectors is a multiple of four.
+    Row i of K is flat[i * step : i * step + n]; the number of vectors is even.
     """
     m, n = V.shape
     zero = V[0, 0] - V[0, 0]
@@ -220,35 +224,25 @@ def multiply_rows(flat, step, V, first, last, out):
         i1, i2, i3 = min(i + 1, last - 1), min(i + 2, last - 1), min(i + 3, last - 1)
         x0, x1 = flat[i * step : i * step + n], flat[i1 * step : i1 * step + n]
         x2, x3 = flat[i2 * step : i2 * step + n], flat[i3 * step : i3 * step + n]
-        for c in range(0, m, 4):
-            v0, v1, v2, v3 = V[c], V[c + 1], V[c + 2], V[c + 3]
-            s00, s01, s02, s03 = zero, zero, zero, zero
-            s10, s11, s12, s13 = zero, zero, zero, zero
-            s20, s21, s22, s23 = zero, zero, zero, zero
-            s30, s31, s32, s33 = zero, zero, zero, zero
+        for c in range(0, m, 2):
+            v0, v1 = V[c], V[c + 1]
+            s00, s01, s10, s11 = zero, zero, zero, zero
+            s20, s21, s30, s31 = zero, zero, zero, zero
             for j in range(n):
                 a0, a1, a2, a3 = x0[j], x1[j], x2[j], x3[j]
-                b0, b1, b2, b3 = v0[j], v1[j], v2[j], v3[j]
+                b0, b1 = v0[j], v1[j]
                 s00 += a0 * b0
                 s01 += a0 * b1
-                s02 += a0 * b2
-                s03 += a0 * b3
                 s10 += a1 * b0
                 s11 += a1 * b1
-                s12 += a1 * b2
-                s13 += a1 * b3
                 s20 += a2 * b0
                 s21 += a2 * b1
-                s22 += a2 * b2
-                s23 += a2 * b3
                 s30 += a3 * b0
                 s31 += a3 * b1
-                s32 += a3 * b2
-                s33 += a3 * b3
-            out[c, i], out[c + 1, i], out[c + 2, i], out[c + 3, i] = s00, s01, s02, s03
-            out[c, i1], out[c + 1, i1], out[c + 2, i1], out[c + 3, i1] = s10, s11, s12, s13
-            out[c, i2], out[c + 1, i2], out[c + 2, i2], out[c + 3, i2] = s20, s21, s22, s23
-            out[c, i3], out[c + 1, i3], out[c + 2, i3], out[c + 3, i3] = s30, s31, s32, s33
+            out[c, i], out[c + 1, i] = s00, s01
+            out[c, i1], out[c + 1, i1] = s10, s11
+            out[c, i2], out[c + 1, i2] = s20, s21
+            out[c, i3], out[c + 1, i3] = s30, s31
 
 
 def smallest_eigenvalue_ratio(K: np.ndarray) -> float:
@@ -330,8 +324,3 @@ def _sample(n: int) -> np.ndarray:
     offsets = np.random.default_rng(2).integers(0, every - _RUN + 1, _BLOCK // _RUN)
     first = np.arange(_BLOCK // _RUN) * every + offsets
     return (first[:, None] + np.arange(_RUN)).ravel()
-
-
-@cache
-def _blas() -> ThreadpoolController:
-    return ThreadpoolController()

@@ -138,9 +138,7 @@ def inspect_kernels(kernels: np.ndarray | Sequence[np.ndarray], *, n_threads: in
         spread = np.maximum(np.ptp(diagonal * factor, axis=1), np.ptp(row_sums, axis=1) / n)
     tops = np.abs(diagonal * factor).max(axis=1)
     finite = np.isfinite(row_sums).all(axis=1) & np.isfinite(gaps)
-    findings = [
-        _summary(*each) for each in zip(scaled, finite, tops, minors.max(axis=1), gaps, spread, strict=True)
-    ]
+    findings = [_summary(*each) for each in zip(scaled, finite, tops, minors.max(axis=1), gaps, spread, strict=True)]
     largest, asymmetry, worst_minor, constant = (np.array(column) for column in zip(*findings, strict=True))
     return Inspection(
         finite=finite,
@@ -246,9 +244,7 @@ def largest_entry(K: np.ndarray) -> float:
 def largest_asymmetry(K: np.ndarray) -> float:
     """max_ij |K_ij - K_ji|."""
     starts = range(0, len(K), _ROWS_AT_ONCE)
-    return float(
-        max(np.abs(K[i : i + _ROWS_AT_ONCE, i:] - K[i:, i : i + _ROWS_AT_ONCE].T).max() for i in starts)
-    )
+    return float(max(np.abs(K[i : i + _ROWS_AT_ONCE, i:] - K[i:, i : i + _ROWS_AT_ONCE].T).max() for i in starts))
 
 
 def _weights(n: int) -> np.ndarray:

@@ -28,9 +28,7 @@ def as_data(kernels: Any) -> np.ndarray | tuple[np.ndarray, ...]:
         raise ValueError(f"{what}Got an empty list instead.")
     for k, K in enumerate(matrices):
         if hasattr(K, "toarray"):
-            raise ValueError(
-                f"Kernel {k} must be a dense 2-D array. Got a sparse matrix of shape {K.shape} instead."
-            )
+            raise ValueError(f"Kernel {k} must be a dense 2-D array. Got a sparse matrix of shape {K.shape} instead.")
         if K.ndim != 2:
             raise ValueError(f"Kernel {k} must be a 2-D array. Got an array of shape {K.shape} instead.")
         if K.dtype.kind not in "fiub":
@@ -52,9 +50,7 @@ def one_buffer(matrices: list[np.ndarray]) -> np.ndarray | tuple[np.ndarray, ...
         return first[None]
     address = [K.__array_interface__["data"][0] for K in matrices]
     step = address[1] - address[0]
-    alike = all(
-        K.base is first.base and K.strides == first.strides and K.dtype == first.dtype for K in matrices
-    )
+    alike = all(K.base is first.base and K.strides == first.strides and K.dtype == first.dtype for K in matrices)
     even = all(b - a == step for a, b in pairwise(address))
     if first.base is None or not alike or not even:
         return tuple(matrices)
@@ -72,17 +68,13 @@ def axis_positions(index: Any, size: int) -> np.ndarray | None:
     index = index.reshape(-1).astype(np.intp) if index.size == 0 else index.reshape(-1)
     if index.dtype == bool:
         if len(index) != size:
-            raise IndexError(
-                f"A mask for a KernelStack axis must have {size} entries. Got {len(index)} instead."
-            )
+            raise IndexError(f"A mask for a KernelStack axis must have {size} entries. Got {len(index)} instead.")
         return shorten(np.flatnonzero(index), size)
     if index.dtype.kind not in "iu":
         raise IndexError(f"A KernelStack is indexed by integers, slices or masks. Got {index!r} instead.")
     if len(index) and (index.min() < -size or index.max() >= size):
         worst = index.min() if index.min() < -size else index.max()
-        raise IndexError(
-            f"An index of a KernelStack axis of size {size} must be below {size}. Got {worst} instead."
-        )
+        raise IndexError(f"An index of a KernelStack axis of size {size} must be below {size}. Got {worst} instead.")
     return shorten(np.where(index < 0, index + size, index).astype(np.intp), size)
 
 

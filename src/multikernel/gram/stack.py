@@ -85,9 +85,7 @@ def stack_kernels(kernels: Any, *, names: Sequence[str] | None = None, diag: Any
     square = n_rows == n_columns
     # Rows of a rectangular stack are samples that have no column.
     row_ids = np.arange(n_rows) if square else np.arange(n_columns, n_columns + n_rows)
-    return KernelStack(
-        data, [str(name) for name in names], row_ids, np.arange(n_columns), n_columns, diag=diag
-    )
+    return KernelStack(data, [str(name) for name in names], row_ids, np.arange(n_columns), n_columns, diag=diag)
 
 
 class KernelStack:
@@ -212,9 +210,7 @@ class KernelStack:
                 "A KernelStack is indexed by rows and columns with np.ix_(rows, columns). "
                 "Got two lists side by side instead."
             )
-        rows, cols, kernels = (
-            axis_positions(part, size) for part, size in zip(keys, self.shape, strict=True)
-        )
+        rows, cols, kernels = (axis_positions(part, size) for part, size in zip(keys, self.shape, strict=True))
         part = self._select(rows, cols).take_kernels(kernels)
         scalar = tuple(0 if isinstance(i, (int, np.integer)) else slice(None) for i in keys)
         return np.asarray(part)[scalar] if 0 in scalar else part
@@ -362,8 +358,7 @@ class KernelStack:
         if not known.all():
             if not known.any() and self._rows is None:
                 raise ValueError(
-                    "The kernel matrices must be square to fit. "
-                    f"Got {n_rows} rows and {n_columns} columns instead."
+                    f"The kernel matrices must be square to fit. Got {n_rows} rows and {n_columns} columns instead."
                 )
             raise ValueError(
                 "The rows of a KernelStack must be among its columns to fit. "

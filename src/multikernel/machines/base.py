@@ -49,7 +49,23 @@ class Curvature:
 
 @dataclass(frozen=True)
 class ConicMachine:
-    """g(a) = linear'a - eps |a|_1 on {lower <= a <= upper, equality'a = total}, for whole-problem solvers."""
+    """g(a) = linear'a - eps |a|_1 on {lower <= a <= upper, equality a = total}, for whole-problem solvers.
+
+    Attributes
+    ----------
+    linear, lower, upper : ndarrays of shape (n columns,)
+        Linear term and bounds; coefficients of several columns are (n, columns), row by row.
+    equality : ndarray of shape (n columns,) or (m, n columns), optional
+        Coefficients of one or m equations.
+    total : float
+        Their right-hand side.
+    eps : float
+        Weight of |a|_1.
+    columns : int
+        Number of columns, over which the quadratic forms are added up.
+    centred : bool
+        Whether every column sums to zero.
+    """
 
     linear: np.ndarray
     lower: np.ndarray
@@ -57,6 +73,8 @@ class ConicMachine:
     equality: np.ndarray | None = None
     total: float = 0.0
     eps: float = 0.0
+    columns: int = 1
+    centred: bool = False
 
 
 class Machine(ABC):
@@ -93,6 +111,10 @@ class Machine(ABC):
     @abstractmethod
     def repair(self, a: np.ndarray) -> np.ndarray:
         """Return the nearest convenient point that satisfies every constraint of A."""
+
+    def carry_over(self, a: np.ndarray, other: Machine) -> np.ndarray:
+        """Return a feasible start from the solution ``a`` of the same problem with other costs, that of ``other``."""
+        return self.repair(a)
 
     @abstractmethod
     def solve(

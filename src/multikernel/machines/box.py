@@ -85,6 +85,11 @@ class BoxMachine(Machine):
         a[roomiest] = np.clip(a[roomiest] - excess, self.lo[roomiest], self.hi[roomiest])
         return a
 
+    def carry_over(self, a, other):
+        """Keep the coefficients, those on a bound of ``other`` moved to the bound that is now in its place."""
+        edge = ON_BOUND * (other.hi - other.lo)
+        return self.repair(np.where(a >= other.hi - edge, self.hi, np.where(a <= other.lo + edge, self.lo, a)))
+
     def _room(self, a: np.ndarray, excess: float) -> np.ndarray:
         """How far each coefficient can move against the sign of ``excess``."""
         return a - self.lo if excess > 0 else self.hi - a

@@ -118,7 +118,7 @@ class Ridge(Machine):
         return self.repair(best)
 
     def curvature(self, combined: Combined, a: np.ndarray, f: np.ndarray, F: np.ndarray) -> Curvature:
-        """A = M^-1 Y with M = K + diag(1/(2C)): a change of weights moves A by -M^-1 F_k, and H_kl = <F_k, M^-1 F_l>."""
+        """With M = K + diag(1/(2C)) a change of weights moves A by -M^-1 F_k, and H_kl = <F_k, M^-1 F_l>."""
         p = len(F)
         inverse = self._inverse(combined)
         rhs = np.moveaxis(np.concatenate([F, self._residual(a, f)[None]]), 0, -1)

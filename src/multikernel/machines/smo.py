@@ -123,15 +123,14 @@ def smo(M, scale, have, diag, lo, hi, eps, a, G, up, low, tol, max_steps):
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath=_FLAGS)
 def _single_gain(G, up, low, lo, hi, a, diag, floor):
-    """Return the largest gain s_i t - 1/2 K_ii t^2, s the slope, t clipped to the piece, and the largest slope."""
-    top, worst = -1.0, 0.0
+    """Return the largest gain s_i t - 1/2 K_ii t^2, s the slope, t clipped to the piece."""
+    top = -1.0
     for k in range(G.shape[0]):
         s = vmax(G[k] + up[k], 0.0) + vmin(G[k] + low[k], 0.0)
         d = vmax(diag[k], floor)
         t = vmin(vmax(s / d, (lo[k] if a[k] <= 0.0 else 0.0) - a[k]), (hi[k] if a[k] >= 0.0 else 0.0) - a[k])
         top = vmax(top, s * t - 0.5 * d * t * t)
-        worst = vmax(worst, vmax(s, -s))
-    return top, worst
+    return top
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -145,12 +144,11 @@ def _step_within(G, up, low, lo, hi, a, diag, floor):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _best_single(G, up, low, lo, hi, a, diag, floor):
-    """Return the coordinate of largest gain, its step, and the largest slope."""
-    top, block, worst = -1.0, 0, 0.0
+    """Return the coordinate of largest gain, its step, and the gain."""
+    top, block = -1.0, 0
     for s in range(0, G.shape[0], _PARTNERS):
         e = s + _PARTNERS
-        gain, slope = _single_gain(G[s:e], up[s:e], low[s:e], lo[s:e], hi[s:e], a[s:e], diag[s:e], floor)
-        worst = max(worst, slope)
+        gain = _single_gain(G[s:e], up[s:e], low[s:e], lo[s:e], hi[s:e], a[s:e], diag[s:e], floor)
         if gain > top:
             top, block = gain, s
     best, step, value = block, 0.0, -1.0
@@ -158,25 +156,54 @@ def _best_single(G, up, low, lo, hi, a, diag, floor):
         t, gain = _step_within(G[k], up[k], low[k], lo[k], hi[k], a[k], diag[k], floor)
         if gain > value:
             best, step, value = k, t, gain
-    return best, step, worst
+    return best, step, value
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def ascend(M, scale, have, diag, lo, hi, eps, a, G, up, low, tol, max_steps):
-    """Single coordinates, for machines without an intercept."""
+    """Single coordinates or pairs with opposite moves, whichever gains more, for machines without an intercept.
+
+    Single coordinates alone are slow where a kernel has a large mean: each then moves all slopes at once.
+    """
     floor = 1e-12 * max(diag.max(), 1e-300)
-    step = 0
+    nothing = np.zeros(G.shape[0], M.dtype)
+    i, top, bottom = _update_and_scan(G, up, low, diag, diag, 0.0)
+    step, worst = 0, max(top, -bottom)
     while step < max_steps:
-        i, t, worst = _best_single(G, up, low, lo, hi, a, diag, floor)
+        worst = max(top, -bottom)
         if worst <= tol:
             return CONVERGED, -1, step, worst, 0.0
-        if not have[i]:
-            return NEEDS_ROW, i, step, worst, 0.0
-        a[i] = min(max(a[i] + t, lo[i]), hi[i])
-        up[i] = -np.inf if a[i] >= hi[i] else (-eps if a[i] >= 0.0 else eps)
-        low[i] = np.inf if a[i] <= lo[i] else (-eps if a[i] > 0.0 else eps)
-        x = M[i]
-        for k in range(G.shape[0]):
-            G[k] -= scale * t * x[k]
+        k, t, gain = _best_single(G, up, low, lo, hi, a, diag, floor)
+        j, end_i, end_j = i, 0.0, 0.0
+        if top > -np.inf:
+            if not have[i]:
+                return NEEDS_ROW, i, step, worst, 0.0
+            j = _best_partner(G, low, M[i], diag, scale, top, diag[i], floor)
+        d = top - (G[j] + low[j])
+        if j != i and d > 0.0:
+            eta = max(diag[i] + diag[j] - 2.0 * scale * M[i, j], floor)
+            end_i = hi[i] if a[i] >= 0.0 else 0.0
+            end_j = lo[j] if a[j] <= 0.0 else 0.0
+            room = min(end_i - a[i], a[j] - end_j)
+            exact = min(d / eta, room)
+            if exact * (d - 0.5 * eta * exact) > gain:
+                if not have[j]:
+                    return NEEDS_ROW, j, step, worst, 0.0
+                t = min(_RELAX * d / eta, room)
+                a[i] = end_i if t == end_i - a[i] else a[i] + t
+                a[j] = end_j if t == a[j] - end_j else a[j] - t
+                k = -1
+        if k < 0:
+            for v in (i, j):
+                up[v] = -np.inf if a[v] >= hi[v] else (-eps if a[v] >= 0.0 else eps)
+                low[v] = np.inf if a[v] <= lo[v] else (-eps if a[v] > 0.0 else eps)
+            i, top, bottom = _update_and_scan(G, up, low, M[i], M[j], scale * t)
+        else:
+            if not have[k]:
+                return NEEDS_ROW, k, step, worst, 0.0
+            a[k] = min(max(a[k] + t, lo[k]), hi[k])
+            up[k] = -np.inf if a[k] >= hi[k] else (-eps if a[k] >= 0.0 else eps)
+            low[k] = np.inf if a[k] <= lo[k] else (-eps if a[k] > 0.0 else eps)
+            i, top, bottom = _update_and_scan(G, up, low, M[k], nothing, scale * t)
         step += 1
     return OUT_OF_STEPS, -1, step, worst, 0.0

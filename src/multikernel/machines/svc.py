@@ -14,7 +14,7 @@ import numpy as np
 from multikernel.gram.combined import Combined
 from multikernel.gram.dense import DenseGram
 from multikernel.losses import Hinge
-from multikernel.machines.box import ON_BOUND, BoxMachine, Climb
+from multikernel.machines.box import BoxMachine, Climb
 
 
 @dataclass(frozen=True)
@@ -83,14 +83,9 @@ class SVC(BoxMachine):
         combined = Combined(DenseGram(K[None]), np.ones(1))
         a, f = self.start(), np.zeros(self.n_samples)
         if start is not None:
-            a = self._carry_over(start)
+            a = self.carry_over(start.dual_coef, SVC(self.y, start.C, self.balanced))
             f = start.outputs + combined.apply_change(a - start.dual_coef)
         climb = Climb(self, a, self.p - f, tol)
         climb.run(combined)
         f = self.p - climb.G
         return SVCFit(self.repair(climb.a), self.primal(f, 0.0)[1], f, self.C)
-
-    def _carry_over(self, start: SVCFit) -> np.ndarray:
-        """Keep the coefficients of another fit, those on their upper bound moved to the new one."""
-        bounded = np.abs(start.dual_coef) >= (1.0 - ON_BOUND) * start.C
-        return self.repair(np.where(bounded, self.y * self.C, start.dual_coef))

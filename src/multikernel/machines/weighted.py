@@ -1,8 +1,8 @@
 """(K + diag(1/w))^-1 for a combined kernel K and weights w >= 0, what every smooth loss asks of linear algebra.
 
 With S = diag(sqrt w) it is S (I + S K S)^-1 S, whose inner matrix has no eigenvalue below one, and which needs only
-the samples of positive weight. An intercept asks for columns that sum to zero: with m = (K + diag(1/w))^-1 1, a multiple
-of m is taken off each.
+the samples of positive weight. An intercept asks for columns that sum to zero: with m = (K + diag(1/w))^-1 1, a
+multiple of m is taken off each.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ class WeightedInverse:
 
     Attributes
     ----------
+    multiplier, total : ndarray of shape (n,), float
+        m divided by its sum, and the sum, where balanced.
     exact : bool
         Whether the factorisation succeeded as it stands; else a ridge was added, and the inverse preconditions only.
     """
@@ -38,12 +40,14 @@ class WeightedInverse:
         self.n = len(w)
         self.exact = True
         self.multiplier: np.ndarray | None = None
+        self.total = 0.0
         if not len(self.idx):
             return
         self._factorise(combined)
         if balanced:
             m = self.apply(np.ones(self.n))
-            self.multiplier = m / m.sum()
+            self.total = float(m.sum())
+            self.multiplier = m / self.total
 
     def _factorise(self, combined: Combined) -> None:
         eps = float(np.finfo(combined.matrix.dtype).eps)
@@ -61,15 +65,15 @@ class WeightedInverse:
                 size = float(self.root**2 @ combined.diag[self.idx])
                 ridge = 10.0 * ridge if ridge else max(eps * size, eps)
 
-    def apply(self, R: np.ndarray) -> np.ndarray:
-        """Return (K + diag(1/w))^-1 R in float64, R of shape (n,) or (n, m)."""
+    def apply(self, R: np.ndarray, plain: bool = False) -> np.ndarray:
+        """Return (K + diag(1/w))^-1 R in float64, R of shape (n,) or (n, m); ``plain`` leaves the sums as they are."""
         out = np.zeros(R.shape)
         if len(self.idx):
             root = self.root if R.ndim == 1 else self.root[:, None]
             part = root * R[self.idx]
             solved = self._factor.solve(part.reshape(len(part), -1)).reshape(part.shape)
             out[self.idx] = root * solved
-        if self.multiplier is not None:
+        if self.multiplier is not None and not plain:
             total = out.sum(axis=0)
             out -= self.multiplier * total if R.ndim == 1 else np.outer(self.multiplier, total)
         return out

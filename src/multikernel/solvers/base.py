@@ -29,11 +29,14 @@ class Step:
         Further columns of the history.
     done : bool
         The method has nothing left to do.
+    settled : bool
+        The weights changed by no more than the solver was told to stop at.
     """
 
     lower: float = -np.inf
     extra: dict[str, float] = field(default_factory=dict)
     done: bool = False
+    settled: bool = False
 
 
 class Solver(ABC):

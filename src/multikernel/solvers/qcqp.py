@@ -4,8 +4,8 @@ Problem: the dual of min over B of max_{a in A} g(a) - 1/2 beta'q(a), where q_k 
 
     max  g(a) - 1/2 s     over  a in A,   |L_k' a|^2 <= t_k for every k,   sigma_B(t) <= s
 
-Given: a machine with g linear but for eps |a|_1, on a box with one equality, and a mixing whose support function has rows for a
-conic solver; each kernel is factorised by its eigenvectors, tiny eigenvalues dropped.
+Given: a machine with g linear but for eps |a|_1, on a box with one equality, and a mixing whose support
+function has rows for a conic solver; each kernel is factorised by its eigenvectors, tiny eigenvalues dropped.
 Returned: weights, the multipliers of the p quadratic constraints, and the a of the programme itself, which
 is the one that certifies where kernels are rank-deficient and a solution at fixed weights need not. When
 the pair misses the tolerance, the inner solver polishes a at these weights, and the bound of the conic a is

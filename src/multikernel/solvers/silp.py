@@ -114,6 +114,9 @@ class SILP(Solver):
     ----------
     inner : float
         Accuracy of the inner solver as a fraction of the current gap.
+    change : float
+        Where positive, the run also ends when sum_k |beta_k - beta_k^old| is at most this number (1e-4 for MCKL-SILP
+        of Ying et al. 2009, (4) to (6), which is this method with the squared loss shared by all classes).
 
     Examples
     --------
@@ -133,6 +136,7 @@ class SILP(Solver):
     requires: ClassVar[tuple[str, ...]] = ("mixing.linear_rows",)
 
     inner: float = 0.1
+    change: float = 0.0
 
     def start(self, point: Point, tol: float) -> _State:
         cuts = CutModel(point.problem.mixing, point.problem.gram.n_kernels)
@@ -140,12 +144,13 @@ class SILP(Solver):
 
     def step(self, point: Point, state: _State, certificate: Certificate) -> Step:
         cuts = state.master.cuts
-        lower = -np.inf
+        lower, settled = -np.inf, False
         if cuts.g:
-            beta, state.theta, lower = state.master.minimise(abs(certificate.upper))
+            beta, state.theta, lower = state.master.minimise(abs(certificate.upper) or state.master.unit)
+            settled = float(np.abs(beta - point.beta).sum()) <= self.change > 0
             point.set_weights(beta)
         point.solve(self.inner * inner_accuracy(certificate, state.tol))
         g, q = point.problem.machine.dual(point.a), point.q
         cuts.add(g, q)
         violation = abs(1.0 - (g - 0.5 * float(point.beta @ q)) / state.theta) if state.theta else np.inf
-        return Step(lower, {"violation": violation})
+        return Step(lower, {"violation": violation}, settled=settled)

@@ -30,7 +30,7 @@ from multikernel.solvers.base import Solver, Step
 from multikernel.solvers.cutting import InOut, inner_accuracy
 
 # smallest fraction of the gap to which inner problems are solved
-_FINEST = 1e-4
+_FINEST = 1e-2
 
 
 @dataclass

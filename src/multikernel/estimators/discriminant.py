@@ -1,0 +1,281 @@
+"""Discriminant analysis in a learned mix of kernels; see docs/losses.md for the problem that is solved."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import ClassifierMixin, TransformerMixin
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.utils.multiclass import check_classification_targets
+
+from multikernel.estimators.base import BaseMKL
+from multikernel.estimators.reporting import contributions, warn_unfinished
+from multikernel.estimators.samples import check_samples, check_targets, check_weight
+from multikernel.estimators.validation import check_parameters, one_of
+from multikernel.kernels.bank import take_rows
+from multikernel.machines.ridge import Ridge
+
+# directions whose share of the largest is below this are rounding
+_NEGLIGIBLE = 1e-9
+
+
+class DiscriminantMKLClassifier(TransformerMixin, ClassifierMixin, BaseMKL):
+    """Regularised kernel discriminant analysis that learns the weights of its kernels.
+
+    With P the centring, H the class indicators H_ij = sqrt(n / n_j) - sqrt(n_j / n) for y_i = j and -sqrt(n_j / n)
+    otherwise, it solves [1]_
+
+        min over theta >= 0, sum_k theta_k tr(P K_k P) = 1     tr H' (lambda I + sum_k theta_k P K_k P)^-1 H,
+
+    which is twice the least squares problem of `MKLClassifier` without intercepts, on the kernels
+    P K_k P / tr(P K_k P), with targets H, C = 1 / (2 lambda) and weights beta_k = theta_k tr(P K_k P) on the simplex.
+
+    Parameters
+    ----------
+    kernels : "rbf", kernel, list, or "precomputed", default="rbf"
+        As in `MKLClassifier`.
+    reg : float, default=1e-3
+        lambda; the mix of kernels it is added to has trace one.
+    norm : float, default=1.0
+        Norm of the weights beta; 1 is the problem above.
+    prediction : {"centroid", "neighbors"}, default="centroid"
+        Whether a sample gets the class whose mean is nearest in the discriminant space, or that of most of its
+        nearest training samples there.
+    n_neighbors : int, default=5
+        Number of neighbours.
+    normalize : None, "cosine", "variance" or list of these, default=None
+        Scaling of every kernel before it is centred and divided by its trace.
+    psd, solver, tol, max_iter, gram, memory_limit, verbose, n_jobs, random_state
+        As in `MKLClassifier`.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The classes.
+    weights_ : ndarray of shape (p,)
+        Kernel weights beta, of sum one.
+    theta_ : ndarray of shape (p,)
+        The same as factors of the centred kernels, beta_k / tr(P K_k P); with sample weights the trace is weighted.
+    objective_, dual_objective_ : float
+        Value of the criterion at the model, and a lower bound on its optimum.
+    duality_gap_ : float
+        Their relative distance.
+    discriminant_ratios_ : ndarray of shape (d,)
+        Ratios of the variance between classes to the regularised total variance along the discriminant directions,
+        the largest first, d at most the number of classes less one.
+    centroids_ : ndarray of shape (n_classes, d)
+        Means of the classes in the discriminant space.
+    kernel_names_, kernel_contributions_, dual_coef_, n_iter_, status_, history_, solver_, gram_, n_features_in_
+        As in `MKLClassifier`.
+
+    References
+    ----------
+    .. [1] J. Ye, S. Ji, J. Chen, Multi-class discriminant kernel learning via convex programming, JMLR 9:719-758, 2008.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from multikernel import DiscriminantMKLClassifier
+    >>> from multikernel.kernels import RBF, Linear
+    >>> rng = np.random.default_rng(0)
+    >>> y = np.repeat([0, 1, 2], 30)
+    >>> X = rng.normal(size=(90, 4)) + 4 * np.eye(4)[y]
+    >>> kernels = [("useful", Linear(), [0, 1, 2]), ("noise", RBF(), [3])]
+    >>> model = DiscriminantMKLClassifier(kernels).fit(X, y)
+    >>> model.transform(X).shape, bool(model.duality_gap_ <= 1e-3), model.score(X, y) > 0.9
+    ((90, 2), True, True)
+    """
+
+    def __init__(
+        self,
+        kernels="rbf",
+        *,
+        reg=1e-3,
+        norm=1.0,
+        prediction="centroid",
+        n_neighbors=5,
+        normalize=None,
+        psd="error",
+        solver="auto",
+        tol=1e-3,
+        max_iter=500,
+        gram="auto",
+        memory_limit=None,
+        verbose=0,
+        n_jobs=None,
+        random_state=None,
+    ):
+        self.kernels = kernels
+        self.reg = reg
+        self.norm = norm
+        self.prediction = prediction
+        self.n_neighbors = n_neighbors
+        self.normalize = normalize
+        self.psd = psd
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.gram = gram
+        self.memory_limit = memory_limit
+        self.verbose = verbose
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> DiscriminantMKLClassifier:
+        """Learn the weights of the kernels and the discriminant directions.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_samples, n_features), or KernelStack
+            Training samples.
+        y : array of shape (n_samples,)
+            Classes, of any type.
+        sample_weight : array of shape (n_samples,), optional
+            Weights; they count as repetitions would, but for the votes of neighbours, and samples of weight zero are
+            left out.
+
+        Returns
+        -------
+        DiscriminantMKLClassifier
+            The fitted estimator.
+        """
+        check_parameters(self, prediction=one_of("centroid", "neighbors"))
+        X = check_samples(self, X, reset=True)
+        y = check_targets(self, X, y)
+        check_classification_targets(y)
+        weight = check_weight(X, sample_weight)
+        kept = np.arange(len(y)) if weight is None else np.flatnonzero(weight)
+        self.classes_, codes = np.unique(y[kept], return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(
+                f"{type(self).__name__} needs samples of at least 2 classes. "
+                f"Got one class only: {self.classes_.tolist()[0]!r}."
+            )
+        own = np.ones(len(kept)) if weight is None else weight[kept]
+        if weight is not None and not self._precomputed and len(kept) < len(y):
+            X, weight = take_rows(X, kept), own
+        kernels = self._make_kernels(X, weight)
+        # divided by their mean diagonal the kernels have trace n, not one: lambda becomes n lambda
+        n = float(own.sum())
+        H = indicators(codes, own)
+        solutions = self._solve_all(kernels, [Ridge(H, own / (2.0 * n * self.reg))], [None], ["discriminant"])
+        solution = solutions[0]
+        self._store_model(kernels, solutions, solution.dual_coef, False)
+        self.objective_ = 2.0 * n * solution.upper
+        self.dual_objective_ = 2.0 * n * solution.lower
+        self.theta_ = solution.weights * [normalizer.scale / n for normalizer in kernels.normalizers]
+        self.kernel_contributions_ = contributions(solution.weights, solution.outputs, own)
+        outputs = np.tensordot(solution.weights, solution.outputs, 1)
+        self._rotation, self.discriminant_ratios_ = directions(H, outputs, own)
+        Z = outputs @ self._rotation
+        members = own[:, None] * (codes[:, None] == np.arange(len(self.classes_)))
+        self.centroids_ = members.T @ Z / members.sum(axis=0)[:, None]
+        self._neighbors = None
+        if self.prediction == "neighbors":
+            count = min(self.n_neighbors, len(kept))
+            self._neighbors = KNeighborsClassifier(n_neighbors=count).fit(Z, codes)
+        warn_unfinished(self, solutions, ["discriminant"])
+        return self
+
+    def _make_kernels(self, X, weight):
+        """Centre, and divide by the trace, after what ``normalize`` asks for."""
+        before = self.normalize
+        steps = [] if before is None else [before] if isinstance(before, str) else list(before)
+        try:
+            self.normalize = [*steps, "center", "trace"]
+            return super()._make_kernels(X, weight)
+        finally:
+            self.normalize = before
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Return the samples in the discriminant space.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_samples, n_features), or KernelStack
+            Samples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, d)
+            Coordinates along the discriminant directions, the most telling first.
+        """
+        return self._outputs(X) @ self._rotation
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Return minus half the squared distance to the mean of each class in the discriminant space.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_samples, n_features), or KernelStack
+            Samples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            Two classes: the difference of the second and the first.
+        """
+        Z = self.transform(X)
+        scores = Z @ self.centroids_.T - 0.5 * np.sum(self.centroids_**2, axis=1)
+        if len(self.classes_) == 2:
+            return scores[:, 1] - scores[:, 0]
+        return scores - 0.5 * np.sum(Z**2, axis=1)[:, None]
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the class of each sample.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_samples, n_features), or KernelStack
+            Samples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Members of ``classes_``.
+        """
+        if getattr(self, "_neighbors", None) is not None:
+            return self.classes_[self._neighbors.predict(self.transform(X))]
+        scores = self.decision_function(X)
+        winners = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
+        return self.classes_[winners]
+
+
+def indicators(codes: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """Return H: sqrt(n / n_j) - sqrt(n_j / n) for the class of a sample, -sqrt(n_j / n) for the others.
+
+    Parameters
+    ----------
+    codes : ndarray of int
+        Numbers of the classes.
+    weight : ndarray
+        Weights of the samples, whose sums are n and n_j.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> indicators(np.array([0, 0, 0, 1]), np.ones(4)).round(3)[2:]
+    array([[ 0.289, -0.5  ],
+           [-0.866,  1.5  ]])
+    """
+    counts = np.bincount(codes, weight)
+    n = counts.sum()
+    return np.sqrt(n / counts) * (codes[:, None] == np.arange(len(counts))) - np.sqrt(counts / n)
+
+
+def directions(H: np.ndarray, outputs: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the rotation of the outputs to discriminant coordinates, and the ratio of each.
+
+    With M the mix of centred kernels the outputs are M A = M (lambda I + M)^-1 H, and R = H' M (lambda I + M)^-1 H / n
+    holds what the classes share with the total variance: its eigenvectors V are the directions, its eigenvalues the
+    ratios, and V / sqrt(ratio) gives coordinates of regularised total variance one.
+    """
+    R = H.T @ (weight[:, None] * outputs) / weight.sum()
+    ratios, V = np.linalg.eigh(0.5 * (R + R.T))
+    ratios, V = ratios[::-1], V[:, ::-1]
+    kept = np.flatnonzero(ratios[: len(R) - 1] > _NEGLIGIBLE * max(float(ratios[0]), 1e-300))
+    V = V[:, kept]
+    # the largest entry of each direction is positive: signs do not depend on the library
+    V = V * np.sign(V[np.argmax(np.abs(V), axis=0), np.arange(V.shape[1])])
+    return V / np.sqrt(ratios[kept]), ratios[kept]

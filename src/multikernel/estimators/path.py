@@ -1,0 +1,234 @@
+"""One fold of a search: every point of the grid is trained on its training samples and scored on its test samples.
+
+Points of one norm and one epsilon form a path over C, in which each starts at the solution of the one before. The
+models of a fold borrow their kernels, starts and test outputs from one `Lent`; all else is their own `fit` and `predict`.
+"""
+
+from __future__ import annotations
+
+import time
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from numbers import Number
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils import _safe_indexing
+
+from multikernel.estimators.checks import warn_constant
+from multikernel.estimators.folds import FoldComputed, FoldStack, SlicedBank, evaluate_together
+from multikernel.estimators.samples import as_numbers
+from multikernel.estimators.training import TrainingKernels
+from multikernel.gram.stack import KernelStack
+from multikernel.kernels.bank import KernelBank, take_rows
+from multikernel.machines.base import Machine
+from multikernel.solution import INTERRUPTED, Solution
+
+Start = tuple[np.ndarray, np.ndarray]
+
+
+class Lent:
+    """What the models of one fold share.
+
+    Parameters
+    ----------
+    make : callable
+        Returns the kernels on the training samples; called once, when they are first asked for.
+    X_test : samples
+        The very object on which the models will be scored.
+
+    Attributes
+    ----------
+    seconds : float
+        Time that the kernels took.
+    solved : (machines, solutions) or None
+        Of the last model that was trained.
+    start : (machines, solutions) or None
+        From which the next model is to start.
+    """
+
+    def __init__(self, make: Callable[[], TrainingKernels], X_test: Any = None) -> None:
+        self._make, self._X_test = make, X_test
+        self._kernels: TrainingKernels | None = None
+        self._outputs: dict[int, np.ndarray] = {}
+        self.seconds = 0.0
+        self.solved: tuple[Sequence[Machine], Sequence[Solution]] | None = None
+        self.start: tuple[Sequence[Machine], Sequence[Solution]] | None = None
+
+    @property
+    def kernels(self) -> Any:
+        """The kernels on the training samples."""
+        if self._kernels is None:
+            began = time.perf_counter()
+            self._kernels = self._make()
+            warn_constant(self._kernels.names, self._kernels.constant)
+            self.seconds = time.perf_counter() - began
+        return self._kernels
+
+    def starts(self, machines: Sequence[Machine]) -> list[Start | None]:
+        """Return the weights and coefficients from which each machine starts."""
+        if self.start is None or len(self.start[0]) != len(machines):
+            return [None] * len(machines)
+        return [
+            (solution.weights, machine.carry_over(solution.dual_coef, other))
+            for machine, other, solution in zip(machines, *self.start, strict=True)
+        ]
+
+    def keep(self, machines: Sequence[Machine], solutions: Sequence[Solution]) -> None:
+        """Remember what was solved."""
+        self.solved = (machines, solutions)
+
+    def evaluate(self, models: Sequence[Any]) -> None:
+        """Evaluate the models on the test samples, all at once."""
+        outputs = evaluate_together(self.kernels, [model._expansion for model in models])
+        self._outputs = {id(model): values for model, values in zip(models, outputs, strict=True)}
+
+    def outputs(self, model: Any, X: Any) -> np.ndarray | None:
+        """Return the outputs of a model where they are known."""
+        return self._outputs.get(id(model)) if X is self._X_test else None
+
+
+@dataclass(frozen=True)
+class Task:
+    """What all folds of a search have in common.
+
+    Attributes
+    ----------
+    model : estimator
+        The base estimator.
+    points : list of dict
+        The grid.
+    X, y, weight : samples, targets, sample weights or None
+        Everything that was handed to the search.
+    scorer : callable
+        (estimator, X, y) -> number.
+    score_weight : bool
+        Whether the scorer takes the weights of the test samples.
+    known : dict
+        Kernels computed on all samples, for `SlicedBank`.
+    clean : bool
+        Whether a stack was examined as a whole.
+    error_score : float or "raise"
+        Score of what failed.
+    """
+
+    model: Any
+    points: Sequence[Mapping[str, Any]]
+    X: Any
+    y: np.ndarray
+    weight: np.ndarray | None
+    scorer: Callable[..., float]
+    score_weight: bool
+    known: dict[tuple, np.ndarray]
+    clean: bool
+    error_score: float | str
+
+
+@dataclass
+class FoldResult:
+    """Scores, seconds, weights and errors of the points of the grid in one fold."""
+
+    scores: np.ndarray
+    fit_seconds: np.ndarray
+    score_seconds: np.ndarray
+    weights: list[np.ndarray | None]
+    errors: list[str] = field(default_factory=list)
+
+
+def order(points: Sequence[Mapping[str, Any]]) -> list[list[int]]:
+    """Return the paths: points that differ in C alone, by ascending C; norms outside, then epsilons.
+
+    Examples
+    --------
+    >>> order([{"C": 2.0, "norm": 1}, {"C": 2.0, "norm": 2}, {"C": 1.0, "norm": 1}, {"C": 1.0, "norm": 2}])
+    [[2, 0], [3, 1]]
+    """
+    paths: dict[tuple, list[int]] = {}
+    for i, point in enumerate(points):
+        paths.setdefault((point.get("norm"), point.get("epsilon")), []).append(i)
+    norms = list(dict.fromkeys(norm for norm, _ in paths))
+    return [
+        sorted(paths[key], key=lambda i: points[i].get("C", 0.0))
+        for key in sorted(paths, key=lambda key: norms.index(key[0]))
+    ]
+
+
+def run_fold(task: Task, train: np.ndarray, test: np.ndarray) -> FoldResult:
+    """Train and score every point of the grid on one fold."""
+    G = len(task.points)
+    X_train, X_test = _safe_indexing(task.X, train), _safe_indexing(task.X, test)
+    y_train, y_test = _safe_indexing(task.y, train), _safe_indexing(task.y, test)
+    weight = None if task.weight is None else task.weight[train]
+    lent = Lent(lambda: make_kernels(task, train, test), X_test)
+    result = FoldResult(np.full(G, np.nan), np.zeros(G), np.zeros(G), [None] * G)
+    models: dict[int, Any] = {}
+    first: dict[Any, Any] = {}
+    for path in order(task.points):
+        norm = task.points[path[0]].get("norm")
+        # a path starts where an earlier one of the same norm started, but for its epsilon
+        lent.start = first.get(norm)
+        for i in path:
+            model = clone(task.model).set_params(**task.points[i])
+            model._lent, lent.solved = lent, None
+            began, known = time.perf_counter(), lent.seconds
+            try:
+                model.fit(X_train, y_train, **({} if weight is None else {"sample_weight": weight}))
+                models[i] = model
+                result.weights[i] = model.weights_
+            except Exception as error:
+                _failed(task, result, i, error)
+            # the kernels, which the first model made, count for all of them
+            result.fit_seconds[i] = time.perf_counter() - began - (lent.seconds - known)
+            if lent.solved is not None:
+                if any(solution.status == INTERRUPTED for solution in lent.solved[1]):
+                    raise KeyboardInterrupt
+                lent.start = lent.solved
+                first.setdefault(norm, lent.solved)
+    result.fit_seconds += lent.seconds / G
+    _score(task, result, lent, models, X_test, y_test, test)
+    return result
+
+
+def _score(task: Task, result: FoldResult, lent: Lent, models: dict[int, Any], X_test, y_test, test) -> None:
+    """Sets: the scores and their seconds."""
+    params = {"sample_weight": task.weight[test]} if task.score_weight and task.weight is not None else {}
+    began = time.perf_counter()
+    lent.evaluate(list(models.values()))
+    shared = time.perf_counter() - began
+    for i, model in models.items():
+        began = time.perf_counter()
+        try:
+            score = task.scorer(model, X_test, y_test, **params)
+            if hasattr(score, "item"):
+                score = score.item()
+            if not isinstance(score, Number):
+                raise ValueError(f"The scorer must return a number. Got {score!r} instead.")
+            result.scores[i] = score
+        except Exception as error:
+            _failed(task, result, i, error)
+        result.score_seconds[i] = time.perf_counter() - began + shared / len(models)
+
+
+def _failed(task: Task, result: FoldResult, i: int, error: Exception) -> None:
+    if task.error_score == "raise":
+        raise error
+    result.scores[i] = task.error_score
+    result.errors.append("".join(traceback.format_exception_only(error)).strip())
+
+
+def make_kernels(task: Task, train: np.ndarray, test: np.ndarray) -> FoldStack | FoldComputed:
+    """Return the kernels of one fold; samples of weight zero do not take part."""
+    model, weight = task.model, task.weight
+    if weight is not None:
+        train = train[weight[train] > 0]
+        weight = weight[train]
+        weight = None if np.all(weight == weight[0]) else weight
+    options = {
+        "psd": model.psd, "gram": model.gram, "memory_limit": model.memory_limit, "n_threads": model.n_jobs,
+    }  # fmt: skip
+    if isinstance(task.X, KernelStack):
+        return FoldStack(task.X[train], task.X[test], weight, model.normalize, clean=task.clean, **options)
+    bank = KernelBank.fit(model.kernels, take_rows(task.X, train), weight, model.normalize)
+    return FoldComputed(SlicedBank(bank, as_numbers(task.X), task.known), train, test, weight, **options)

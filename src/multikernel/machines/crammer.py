@@ -1,0 +1,281 @@
+"""The support vector machine of several classes on one kernel, after Crammer & Singer 2001 and Zien & Ong 2007, (9).
+
+    max_A  sum_i A_{i,y_i} - 1/2 tr A'KA,     A <= C_i e_{y_i} row by row,     A1 = 0,     1'A = 0  (with biases)
+
+A is (n, c). The primal is 1/2 tr A'KA + sum_i C_i max_u ([u != y_i] + F_iu - F_{i,y_i})_+, F = KA + b. Rows are moved one
+at a time, each to the projection of A_i + g_i / K_ii onto its set; biases are multipliers of the column sums, which a
+small penalty keeps near zero on the way and which are made zero, by moves within rows, in what is returned.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from multikernel.gram.combined import Combined
+from multikernel.machines.base import ConicMachine, Curvature, Machine
+from multikernel.machines.biases import best_biases
+from multikernel.machines.crammer_loops import CONVERGED, NEEDS_ROWS, climb, project_rows
+from multikernel.machines.differences import Differences
+
+# the penalty of the column sums, in units of the mean diagonal of the centred kernel
+_PENALTY = 0.05
+# relative distance from a bound below which a coefficient counts as being on it
+_ON_BOUND = 1e-9
+# row steps per sample without convergence before the free entries are moved together
+_PATIENCE = 20
+# steps between two returns to Python, where Ctrl-C is heard
+_CHUNK = 20_000
+
+
+class CrammerSinger(Machine):
+    """The hinge of the largest wrong class, with per-sample costs.
+
+    Parameters
+    ----------
+    y : ndarray of int, shape (n,)
+        Classes, 0 to c - 1.
+    C : float or ndarray of shape (n,)
+        Cost of each sample (C times its weight), positive.
+    fit_intercept : bool
+        Whether each class has a bias; without them the columns of A need not sum to zero.
+    n_classes : int, optional
+        Number c of classes, by default one more than the largest of y.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from multikernel.gram.dense import DenseGram
+    >>> from multikernel.machines.crammer import CrammerSinger
+    >>> from multikernel.mixing import Simplex
+    >>> from multikernel.problem import Problem
+    >>> from multikernel.solve import solve
+    >>> X = np.repeat(np.eye(3), 2, axis=0)
+    >>> K = np.stack([X @ X.T, np.eye(6)])
+    >>> solution = solve(Problem(DenseGram(K), CrammerSinger(np.array([0, 0, 1, 1, 2, 2])), Simplex()), tol=1e-6)
+    >>> solution.weights.round(3), round(solution.upper, 4)
+    (array([1., 0.]), 1.0)
+    """
+
+    bursts = True
+
+    def __init__(
+        self, y: np.ndarray, C: float | np.ndarray = 1.0, fit_intercept: bool = True, n_classes: int | None = None
+    ) -> None:
+        self.y = np.ascontiguousarray(y, np.intp)
+        self.n_samples = len(self.y)
+        self.n_classes = int(self.y.max()) + 1 if n_classes is None else n_classes
+        self.C = np.ascontiguousarray(np.broadcast_to(np.asarray(C, float), self.y.shape))
+        self.balanced = fit_intercept
+        self.scale = float(self.C.sum())
+        self._own = np.arange(self.n_samples), self.y
+        self.upper = np.zeros((self.n_samples, self.n_classes))
+        self.upper[self._own] = self.C
+        self._biases: tuple[np.ndarray, np.ndarray, float] | None = None
+
+    def start(self):
+        return np.zeros((self.n_samples, self.n_classes))
+
+    def dual(self, a):
+        return float(a[self._own].sum())
+
+    def conic(self) -> ConicMachine:
+        """Return the machine as data for a conic solver: A row by row as one vector."""
+        n, c = self.n_samples, self.n_classes
+        rows = np.kron(np.eye(n), np.ones(c))
+        columns = np.kron(np.ones(n), np.eye(c))
+        linear = np.zeros((n, c))
+        linear[self._own] = 1.0
+        return ConicMachine(
+            linear.ravel(), np.repeat(-self.C, c), self.upper.ravel(),
+            np.vstack([rows, columns[1:]]) if self.balanced else rows, columns=c, centred=self.balanced,
+        )  # fmt: skip
+
+    # ---- feasible points
+
+    def repair(self, a):
+        out = np.empty((self.n_samples, self.n_classes))
+        project_rows(np.ascontiguousarray(a), self.C, self.y, out)
+        return self._balance(out) if self.balanced else out
+
+    def _balance(self, a: np.ndarray) -> np.ndarray:
+        """Make the column sums zero: mass goes from the class of the largest surplus to that of the largest deficit.
+
+        An entry may always shrink, and the room of a class in deficit is more than its deficit, so that each of at most
+        c - 1 rounds settles a class; rows that have both entries off their bounds are moved first.
+        """
+        for _ in range(4 * self.n_classes):
+            sums = a.sum(axis=0)
+            u, v = int(np.argmax(sums)), int(np.argmin(sums))
+            amount = min(sums[u], -sums[v])
+            if amount <= 1e-15 * self.scale:
+                break
+            room = self.upper[:, v] - a[:, v]
+            for chosen in (room * (a[:, u] < self.upper[:, u]) * (room > _ON_BOUND * self.C), room):
+                total = float(chosen.sum())
+                if total <= 0 or amount <= 0:
+                    continue
+                share = min(1.0, amount / total)
+                a[:, u] -= share * chosen
+                a[:, v] += share * chosen
+                if share == 1.0:
+                    full = chosen > 0
+                    a[full, v] = self.upper[full, v]
+                amount -= share * total
+                room = self.upper[:, v] - a[:, v]
+                if share < 1.0:
+                    break
+        return a
+
+    # ---- the inner problem
+
+    def solve(self, combined, a, f, accuracy, max_steps=None):
+        ascent = _Ascent(self, combined, a, f, 0.5 * accuracy)
+        if max_steps is not None:
+            ascent.run(max_steps)
+            return ascent.feasible()
+        budget = max(200_000, 100 * self.n_samples)
+        while budget > 0:
+            status, used = ascent.run(min(budget, _PATIENCE * self.n_samples))
+            budget -= max(used, 1)
+            a = ascent.feasible()
+            if status == CONVERGED:
+                if ascent.cost(a) <= 0.3 * accuracy or ascent.tight < 1e-28 * self.scale:
+                    break
+                # sums that look small cost too much where few rows have room: nearer to zero, then
+                ascent.tight *= 1e-2
+                continue
+            f = f + combined.apply_change(a - ascent.start)
+            a, f = self._jump(combined, a, f)
+            ascent = _Ascent(self, combined, a, f, 0.5 * accuracy)
+        return a
+
+    def _jump(self, combined: Combined, a: np.ndarray, f: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Newton steps on the free entries, each as far as the bounds allow: what single rows cannot do on low ranks.
+
+        The objective is a concave quadratic, so that every such step ascends; a step that ends on a bound takes
+        that entry out of the free set, and a full one ends the jump.
+        """
+        for _ in range(50):
+            free = self.free(a)
+            if not free.any():
+                break
+            step = np.zeros_like(a)
+            rows, moves = self._step(combined, free, self._slopes(f)[None])
+            step[rows] = moves[..., 0]
+            room = self.upper - a
+            with np.errstate(divide="ignore", invalid="ignore"):
+                ratio = np.where(step > 0, room / step, np.inf)
+            t = min(1.0, float(ratio.min(initial=np.inf)))
+            new = np.where(ratio <= t, self.upper, a + t * step) if t < 1.0 else a + step
+            f = f + combined.apply_change(new - a)
+            a = new
+            if t == 1.0:
+                break
+        return a, f
+
+    def _slopes(self, f: np.ndarray) -> np.ndarray:
+        """E - f."""
+        g = -f
+        g[self._own] += 1.0
+        return g
+
+    def free(self, a: np.ndarray) -> np.ndarray:
+        """Return which entries are off their bounds, in rows with at least two of them, bool (n, c)."""
+        free = a < self.upper - _ON_BOUND * self.C[:, None]
+        free &= free.sum(axis=1, keepdims=True) > 1
+        return free
+
+    def start_biases(self, a: np.ndarray, g: np.ndarray) -> np.ndarray:
+        """Return the biases that make the slopes of the free entries of each row most nearly equal."""
+        free = self.free(a).astype(float)
+        counts = np.maximum(free.sum(axis=1, keepdims=True), 1.0)
+        shares = free / counts
+        L = np.diag(free.sum(axis=0)) - shares.T @ free
+        rhs = np.sum(free * (g - np.sum(shares * g, axis=1, keepdims=True)), axis=0)
+        return np.linalg.lstsq(L, rhs, rcond=1e-10)[0]
+
+    # ---- the primal value
+
+    def primal(self, f, quad):
+        margins = f - f[self._own][:, None] + 1.0
+        margins[self._own] = 0.0
+        if not self.balanced:
+            return 0.5 * quad + float(self.C @ margins.max(axis=1)), np.zeros(self.n_classes)
+        if self._biases is None or not np.array_equal(self._biases[0], f):
+            near = np.zeros(self.n_classes) if self._biases is None else self._biases[1]
+            b, loss = best_biases(margins, self.C, self.y, near, size=0.5 * quad)
+            self._biases = f.copy(), b, loss
+        return 0.5 * quad + self._biases[2], self._biases[1].copy()
+
+    # ---- second order
+
+    def _step(self, combined: Combined, free: np.ndarray, R: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the rows with free entries and the Newton moves of all right-hand sides there, (m, c, k)."""
+        rows = np.flatnonzero(free.any(axis=1))
+        moves = Differences(combined, free, self.balanced).solve(R)
+        return rows, moves
+
+    def curvature(self, combined: Combined, a: np.ndarray, f: np.ndarray, F: np.ndarray) -> Curvature:
+        """Linearise the optimality conditions of the free entries.
+
+        In each row the slopes E - f - b of the free entries are equal, and rows and columns keep their sums, so that a
+        change of weights moves the free entries by -Z dbeta, Z the solution with the outputs F_k, and H_kl = <F_k, Z_l>.
+        """
+        p, c = len(F), self.n_classes
+        free = self.free(a)
+        if not free.any():
+            return Curvature(np.zeros((p, p)), np.zeros(0, np.intp), np.zeros((0, c, p)), np.zeros((0, c)))
+        rows, Z = self._step(combined, free, np.concatenate([F, self._slopes(f)[None]]))
+        H = np.ascontiguousarray(F[:, rows]).reshape(p, -1) @ Z[..., :p].reshape(-1, p)
+        return Curvature(0.5 * (H + H.T), rows, Z[..., :p], Z[..., p])
+
+
+class _Ascent:
+    """One run of row steps: class-major copies of the coefficients and slopes, column sums and multipliers."""
+
+    def __init__(self, machine: CrammerSinger, combined: Combined, a: np.ndarray, f: np.ndarray, target: float) -> None:
+        self.target, self.tight = target, 0.1 * target
+        self.machine, self.combined, self.start = machine, combined, a
+        g = machine._slopes(f)
+        self.A, self.G = np.ascontiguousarray(a.T), np.ascontiguousarray(g.T)
+        self.mask = np.where(self.A < machine.upper.T, 0.0, -np.inf)
+        n, c = a.shape
+        self.S = np.zeros(c)
+        self.r, self.mean, self.diag, self.rho = np.zeros(n), 0.0, combined.diag, np.zeros(1)
+        self.b = np.zeros(c)
+        if machine.balanced:
+            self.b = machine.start_biases(a, g)
+            self.r = combined.means
+            self.mean = float(self.r.mean())
+            # the diagonal of a centred kernel is not negative
+            self.diag = np.maximum(combined.diag - 2.0 * self.r + self.mean, 0.0)
+            self.rho[0] = max(_PENALTY, 2.0 / n) * max(float(self.diag.mean()), 1e-300)
+        self.t = -self.b
+
+    def run(self, max_steps: int) -> tuple[int, int]:
+        """Row steps to the target or at most so many; return the status and the steps taken."""
+        machine, combined = self.machine, self.combined
+        n = machine.n_samples
+        wanted, top, low = np.empty(n, np.intp), np.empty(n), np.empty(n)
+        used = 0
+        while True:
+            status, steps, m, _ = climb(
+                combined.matrix, combined.scale, combined.have, self.diag, self.r, self.mean, machine.balanced,
+                self.A, self.G, self.mask, machine.C, machine.y, self.S, self.t, self.b, self.rho, self.target,
+                self.tight, min(max_steps - used, _CHUNK), wanted, top, low,
+            )  # fmt: skip
+            used += steps
+            if status == NEEDS_ROWS:
+                combined.ensure(wanted[:m])
+            elif status == CONVERGED or used >= max_steps:
+                return status, used
+
+    def feasible(self) -> np.ndarray:
+        """Return the coefficients with column sums made zero, (n, c)."""
+        a = np.ascontiguousarray(self.A.T)
+        return self.machine._balance(a) if self.machine.balanced else a
+
+    def cost(self, a: np.ndarray) -> float:
+        """Return what it costs, to first order, to move from the coefficients of the run to feasible ones."""
+        g = self.G + np.outer(self.S, self.r) + self.t[:, None]
+        return float(np.sum(g * (self.A - a.T)))
