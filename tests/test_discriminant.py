@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import cvxpy as cp
 import numpy as np
 import pytest
+from reference_losses import conic_loss
 from sklearn.datasets import load_iris, load_wine
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
@@ -21,7 +21,8 @@ def kernels_on(X):
     def square(A):
         return np.sum((A[:, None] - A[None]) ** 2, axis=2)
 
-    return np.array([np.exp(-square(X[:, :6]) / 4), np.exp(-square(X[:, 6:]) / 4), X @ X.T + 3.0, np.outer(X[:, 0], X[:, 0])])
+    first, rest = np.exp(-square(X[:, :6]) / 4), np.exp(-square(X[:, 6:]) / 4)
+    return np.array([first, rest, X @ X.T + 3.0, np.outer(X[:, 0], X[:, 0])])
 
 
 def indicators(y):
@@ -58,16 +59,9 @@ def test_the_optimum_of_a_conic_solver():
     X, y, reg = X[pick], y[pick], 1e-2
     stack, n = kernels_on(X), len(y)
     P = np.eye(n) - 1.0 / n
-    centred = [P @ K @ P for K in stack]
-    H = indicators(y)
-    # 1/2 tr H' M(theta)^-1 H is the largest <A, H> - lambda/2 |A|^2 - 1/2 max_k tr A'K_kA / tr K_k
-    A, s = cp.Variable(H.shape), cp.Variable()
-    rows = []
-    for K in centred:
-        values, vectors = np.linalg.eigh(K / np.trace(K))
-        L = vectors[:, values > 1e-13] * np.sqrt(values[values > 1e-13])
-        rows.append(cp.sum_squares(L.T @ A) <= s)
-    value = cp.Problem(cp.Maximize(cp.trace(A.T @ H) - reg / 2 * cp.sum_squares(A) - s / 2), rows).solve(solver="CLARABEL")
+    centred = np.array([P @ K @ P / np.trace(P @ K @ P) for K in stack])
+    # 1/2 tr H' (lambda I + sum beta K)^-1 H is least squares with C = 1 / (2 lambda)
+    value = conic_loss(centred, indicators(y), 0.5 / reg, 1.0, "squared")
     for solver in ("auto", "silp", "level"):
         model = DiscriminantMKLClassifier("precomputed", reg=reg, tol=1e-6, solver=solver).fit(stack_kernels(stack), y)
         assert model.objective_ == pytest.approx(2 * value, rel=1e-5)
@@ -76,10 +70,10 @@ def test_the_optimum_of_a_conic_solver():
 
 def test_one_linear_kernel_is_discriminant_analysis():
     X, y = load_iris(return_X_y=True)
-    ours = DiscriminantMKLClassifier([Linear()], reg=1e-9, tol=1e-10).fit(X, y)
+    ours = DiscriminantMKLClassifier([Linear()], reg=1e-7, tol=1e-6).fit(X, y)
     Z = LinearDiscriminantAnalysis(solver="eigen").fit(X, y).transform(X)
     for ours_column, theirs in zip(ours.transform(X).T, Z.T, strict=True):
-        assert abs(np.corrcoef(ours_column, theirs)[0, 1]) == pytest.approx(1.0, abs=1e-6)
+        assert abs(np.corrcoef(ours_column, theirs)[0, 1]) == pytest.approx(1.0, abs=1e-4)
     assert np.all(np.diff(ours.discriminant_ratios_) < 0)
 
 
@@ -89,7 +83,7 @@ def test_coordinates_have_regularised_total_variance_one():
     model = DiscriminantMKLClassifier([RBF(0.1)], reg=reg, tol=1e-9).fit(X, y)
     Z = model.transform(X)
     assert np.abs(Z.mean(axis=0)).max() < 1e-9
-    # total variance plus lambda times the squared length of the direction, in units of n lambda of the criterion
+    # what is missing to one is lambda times the squared length of the direction
     assert np.all(np.mean(Z**2, axis=0) < 1.0)
     means = np.array([Z[y == c].mean(axis=0) for c in range(3)])
     assert model.centroids_ == pytest.approx(means, abs=1e-9)
@@ -116,7 +110,8 @@ def test_weights_count_as_repetitions():
     X, y = wine()
     weight = np.random.default_rng(0).integers(0, 3, len(y))
     once = DiscriminantMKLClassifier([RBF(0.1), Linear()], tol=1e-9).fit(X, y, sample_weight=weight)
-    often = DiscriminantMKLClassifier([RBF(0.1), Linear()], tol=1e-9).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
+    often = DiscriminantMKLClassifier([RBF(0.1), Linear()], tol=1e-9)
+    often.fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
     assert once.objective_ == pytest.approx(often.objective_, rel=1e-6)
     assert once.transform(X) == pytest.approx(often.transform(X), abs=1e-3)
 

@@ -8,11 +8,18 @@ from sklearn.utils.estimator_checks import (
     parametrize_with_checks,
 )
 
-from multikernel import MKLClassifier, MKLOneClass, MKLRegressor
+from multikernel import DiscriminantMKLClassifier, MKLClassifier, MKLOneClass, MKLRegressor
 from multikernel.kernels import RBF, Linear
 
 # a new estimator is one line, and inherits the whole battery
 ESTIMATORS = [
+    DiscriminantMKLClassifier(),
+    DiscriminantMKLClassifier([RBF(), Linear()], prediction="neighbors", reg=1e-2),
+    MKLClassifier(loss="squared", multiclass="joint"),
+    MKLClassifier(loss="logistic", fit_intercept=False),
+    MKLClassifier(loss="squared_hinge", norm=2.0),
+    MKLRegressor(loss="squared"),
+    MKLRegressor(loss="huber", fit_intercept=False),
     MKLClassifier(),
     MKLClassifier(norm=2.0, multiclass="ovo", gram="lazy"),
     MKLClassifier([RBF(), ("linear", Linear(), slice(None))], normalize=["center", "cosine"]),
@@ -26,19 +33,27 @@ ESTIMATORS = [
 
 # further parameters, where the estimator has them
 CHANGES = [{}, {"class_weight": "balanced"}, {"normalize": "cosine"}]
-VARIANTS = [(each, new) for each in ESTIMATORS for new in CHANGES if set(new) <= set(each.get_params(deep=False))]
+# discriminant coordinates pass the check of scikit-learn at the default tol; at 1e-13 rounding makes 2e-8 of them
+TIGHT = [each for each in ESTIMATORS if not isinstance(each, DiscriminantMKLClassifier)]
+VARIANTS = [(each, new) for each in TIGHT for new in CHANGES if set(new) <= set(each.get_params(deep=False))]
 
 LOOSE = "compares at 1e-7 what the default tol solves to a relative gap of 1e-3; passes at a tight tol below"
+# least squares and other smooth losses are solved far below the tol that is asked for
+EXACT = ("squared", "logistic", "squared_hinge", "huber")
 EXPECTED = {
     "check_sample_weight_equivalence_on_dense_data": LOOSE,
     "check_sample_weight_equivalence_on_sparse_data": LOOSE,
 }
 
 
+def solved_exactly(estimator):
+    return getattr(estimator, "loss", None) in EXACT or isinstance(estimator, DiscriminantMKLClassifier)
+
+
 @pytest.mark.filterwarnings(
     "ignore::sklearn.exceptions.ConvergenceWarning", "ignore:.*constant on the training:UserWarning"
 )
-@parametrize_with_checks(ESTIMATORS, expected_failed_checks=lambda estimator: EXPECTED)
+@parametrize_with_checks(ESTIMATORS, expected_failed_checks=lambda each: {} if solved_exactly(each) else EXPECTED)
 def test_the_checks_of_scikit_learn(estimator, check):
     check(estimator)
 

@@ -85,11 +85,13 @@ def test_storage_does_not_matter():
     np.testing.assert_allclose(lazy.decision_function(FAR), dense.decision_function(FAR), atol=1e-6)
 
 
+@pytest.mark.filterwarnings("ignore:.*constant on the training:UserWarning")
 def test_all_equal_samples_are_inliers():
     model = MKLOneClass([RBF(width=1.0), Constant()], normalize=None).fit(np.ones((10, 2)))
     assert model.predict(np.ones((3, 2))).tolist() == [1, 1, 1]
 
 
+@pytest.mark.filterwarnings("ignore:.*constant on the training:UserWarning")
 def test_one_sample():
     assert MKLOneClass([RBF(width=1.0)], normalize=None).fit(X[:1]).predict(X[:1]).tolist() == [1]
 

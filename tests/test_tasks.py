@@ -15,6 +15,7 @@ from sklearn.svm import OneClassSVM
 from multikernel.gram.dense import DenseGram
 from multikernel.losses import EpsilonInsensitive, piecewise_minimiser
 from multikernel.machines import SVR, OneClass
+from multikernel.machines.smo import NEEDS_ROW, ascend
 from multikernel.mixing import mixing_for
 from multikernel.problem import Problem
 from multikernel.solve import solve
@@ -197,6 +198,30 @@ def test_rows_are_formed_as_they_are_asked_for(intercept):
     assert solution.upper == pytest.approx(reference.value, rel=1e-7)
 
 
+@pytest.mark.loops
+@pytest.mark.parametrize(("diagonal", "missing"), [([100.0, 1.0], 1), ([1.0, 1.0], 1), ([1.0, 1.0], 0)])
+def test_the_loop_asks_for_the_row_that_it_needs(diagonal, missing):
+    # a_0 would grow, a_1 would shrink; alone where a_0 is too stiff to be its partner
+    G, have = np.array([1.0, -3.0]), np.arange(2) != missing
+    up, low = np.zeros(2), np.zeros(2)
+    status, row, steps, worst, _ = ascend(
+        np.diag(diagonal),
+        1.0,
+        have,
+        np.array(diagonal),
+        -np.ones(2),
+        np.ones(2),
+        0.0,
+        np.zeros(2),
+        G,
+        up,
+        low,
+        1e-9,
+        10,
+    )
+    assert (status, row, steps, worst) == (NEEDS_ROW, missing, 0, 3.0)
+
+
 def test_a_shift_of_the_targets_moves_the_intercept_alone():
     K, y = samples(80)
     stack = np.stack([K, K**4])
@@ -266,10 +291,12 @@ def test_the_optimum_of_one_class_scales_with_the_kernels(factor):
     assert many.weights == pytest.approx(one.weights, abs=1e-5)
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
-def test_samples_around_the_origin_are_solved_to_an_absolute_gap(solver):
+@pytest.mark.parametrize(
+    ("solver", "dtype"), [*((solver, np.float64) for solver in SOLVERS), ("newton", np.float32), ("qcqp", np.float32)]
+)
+def test_samples_around_the_origin_are_solved_to_an_absolute_gap(solver, dtype):
     X = np.random.default_rng(0).normal(size=(40, 3))
-    stack = np.array([np.outer(x, x) for x in X.T])
+    stack = np.array([np.outer(x, x) for x in X.T]).astype(dtype)
     machine = OneClass(np.ones(40), 0.5, mean_diagonal(stack))
     for norm in SOLVERS[solver][0]:
         solution = solve(Problem(DenseGram(stack), machine, mixing_for(norm)), solver, max_iter=SOLVERS[solver][2])

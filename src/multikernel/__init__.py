@@ -12,8 +12,8 @@ Examples
 --------
 >>> import multikernel
 >>> multikernel.__all__
-['DiscriminantMKLClassifier', 'KernelStack', 'MKLClassifier', 'MKLOneClass', 'MKLRegressor', '__version__',
- 'stack_kernels']
+['DiscriminantMKLClassifier', 'KernelStack', 'MKLClassifier', 'MKLClassifierCV', 'MKLOneClass', 'MKLRegressor',
+ 'MKLRegressorCV', '__version__', 'stack_kernels']
 """
 
 from __future__ import annotations
@@ -22,7 +22,14 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from multikernel.estimators import DiscriminantMKLClassifier, MKLClassifier, MKLOneClass, MKLRegressor
+    from multikernel.estimators import (
+        DiscriminantMKLClassifier,
+        MKLClassifier,
+        MKLClassifierCV,
+        MKLOneClass,
+        MKLRegressor,
+        MKLRegressorCV,
+    )
     from multikernel.gram.stack import KernelStack, stack_kernels
 
 __version__ = "0.1.0"
@@ -31,8 +38,10 @@ __all__ = [
     "DiscriminantMKLClassifier",
     "KernelStack",
     "MKLClassifier",
+    "MKLClassifierCV",
     "MKLOneClass",
     "MKLRegressor",
+    "MKLRegressorCV",
     "__version__",
     "stack_kernels",
 ]
@@ -42,8 +51,10 @@ _EXPORTS = {
     "DiscriminantMKLClassifier": "multikernel.estimators",
     "KernelStack": "multikernel.gram.stack",
     "MKLClassifier": "multikernel.estimators",
+    "MKLClassifierCV": "multikernel.estimators",
     "MKLOneClass": "multikernel.estimators",
     "MKLRegressor": "multikernel.estimators",
+    "MKLRegressorCV": "multikernel.estimators",
     "stack_kernels": "multikernel.gram.stack",
 }
 

@@ -28,6 +28,11 @@ class Certificate:
         return max(self.upper - self.lower, 0.0)
 
     @property
+    def size(self) -> float:
+        """What relative gaps are relative to: |upper|, or the floor where that is more."""
+        return max(abs(self.upper), self.floor)
+
+    @property
     def relative(self) -> float:
         """Gap relative to the primal value."""
         return relative_gap(self.upper, self.lower, self.floor)

@@ -39,8 +39,8 @@ def piecewise_minimiser(kinks: np.ndarray, jumps: np.ndarray, slope: float) -> f
 
 # outputs between which the slopes of a loss without formulas are looked at, in its own units
 _FAR = 1e8
-# the same for labels and targets: steps of a global search for the conjugate
-_GRID = np.concatenate([-np.geomspace(_FAR, 1e-4, 60), [0.0], np.geomspace(1e-4, _FAR, 60)])
+# steps from y of a global search for the conjugate
+_GRID = np.concatenate([-np.geomspace(_FAR, 1e-4, 40), [0.0], np.geomspace(1e-4, _FAR, 40)])
 
 
 class Loss:
@@ -125,7 +125,7 @@ class Loss:
         left = y + _GRID[np.maximum(best - 1, 0)]
         right = y + _GRID[np.minimum(best + 1, len(_GRID) - 1)]
         top = worth(y + _GRID[best])
-        for _ in range(100):
+        for _ in range(60):
             middle = 0.5 * (left + right)
             # beyond the maximum the slope -a - l' is negative
             past = -a - self.gradient(middle, y) < 0

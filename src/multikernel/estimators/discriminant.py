@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin, TransformerMixin
-from sklearn.neighbors import KNeighborsClassifier
+from sklearn.metrics import pairwise_distances_chunked
 from sklearn.utils.multiclass import check_classification_targets
 
 from multikernel.estimators.base import BaseMKL
@@ -132,8 +132,7 @@ class DiscriminantMKLClassifier(TransformerMixin, ClassifierMixin, BaseMKL):
         y : array of shape (n_samples,)
             Classes, of any type.
         sample_weight : array of shape (n_samples,), optional
-            Weights; they count as repetitions would, but for the votes of neighbours, and samples of weight zero are
-            left out.
+            Weights; they count as repetitions would, and samples of weight zero are left out.
 
         Returns
         -------
@@ -171,10 +170,7 @@ class DiscriminantMKLClassifier(TransformerMixin, ClassifierMixin, BaseMKL):
         Z = outputs @ self._rotation
         members = own[:, None] * (codes[:, None] == np.arange(len(self.classes_)))
         self.centroids_ = members.T @ Z / members.sum(axis=0)[:, None]
-        self._neighbors = None
-        if self.prediction == "neighbors":
-            count = min(self.n_neighbors, len(kept))
-            self._neighbors = KNeighborsClassifier(n_neighbors=count).fit(Z, codes)
+        self._neighbors = (Z, members) if self.prediction == "neighbors" else None
         warn_unfinished(self, solutions, ["discriminant"])
         return self
 
@@ -204,7 +200,7 @@ class DiscriminantMKLClassifier(TransformerMixin, ClassifierMixin, BaseMKL):
         return self._outputs(X) @ self._rotation
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Return minus half the squared distance to the mean of each class in the discriminant space.
+        """Return how near each sample is to each class in the discriminant space.
 
         Parameters
         ----------
@@ -214,9 +210,13 @@ class DiscriminantMKLClassifier(TransformerMixin, ClassifierMixin, BaseMKL):
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_classes)
-            Two classes: the difference of the second and the first.
+            Minus half the squared distance to the mean of each class, or its share of the neighbours. Two classes:
+            the difference of the second and the first.
         """
         Z = self.transform(X)
+        if self._neighbors is not None:
+            shares = neighbor_shares(Z, *self._neighbors, self.n_neighbors)
+            return shares[:, 1] - shares[:, 0] if len(self.classes_) == 2 else shares
         scores = Z @ self.centroids_.T - 0.5 * np.sum(self.centroids_**2, axis=1)
         if len(self.classes_) == 2:
             return scores[:, 1] - scores[:, 0]
@@ -235,8 +235,6 @@ class DiscriminantMKLClassifier(TransformerMixin, ClassifierMixin, BaseMKL):
         ndarray of shape (n_samples,)
             Members of ``classes_``.
         """
-        if getattr(self, "_neighbors", None) is not None:
-            return self.classes_[self._neighbors.predict(self.transform(X))]
         scores = self.decision_function(X)
         winners = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return self.classes_[winners]
@@ -262,6 +260,37 @@ def indicators(codes: np.ndarray, weight: np.ndarray) -> np.ndarray:
     counts = np.bincount(codes, weight)
     n = counts.sum()
     return np.sqrt(n / counts) * (codes[:, None] == np.arange(len(counts))) - np.sqrt(counts / n)
+
+
+def neighbor_shares(Z: np.ndarray, train: np.ndarray, members: np.ndarray, count: int) -> np.ndarray:
+    """Return the share of each class among the nearest training samples, those of total weight ``count``.
+
+    Parameters
+    ----------
+    Z, train : ndarrays of shape (m, d) and (n, d)
+        Samples and training samples.
+    members : ndarray of shape (n, n_classes)
+        Weight of each training sample in the column of its class.
+    count : int
+        Number of neighbours.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> neighbor_shares(np.array([[0.0]]), np.array([[1.0], [-2.0], [5.0]]), np.array([[0, 1], [1, 0], [0, 1]]), 2)
+    array([[0.5, 0.5]])
+    """
+    weight = members.sum(axis=1)
+    total = min(float(count), float(weight.sum()))
+
+    def shares(distances, _):
+        order = np.argsort(distances, axis=1, kind="stable")
+        before = np.cumsum(weight[order], axis=1) - weight[order]
+        # the last one counts as far as it is needed
+        taken = np.clip(total - before, 0.0, weight[order]) / weight[order]
+        return np.einsum("ij,ijc->ic", taken, members[order].astype(float)) / total
+
+    return np.concatenate(list(pairwise_distances_chunked(Z, train, reduce_func=shares, working_memory=64)))
 
 
 def directions(H: np.ndarray, outputs: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

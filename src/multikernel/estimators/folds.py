@@ -19,7 +19,7 @@ from multikernel.estimators.computed import ComputedKernels
 from multikernel.estimators.expansion import ComputedExpansion, Expansion, Term, _check_rows, _stack_diag
 from multikernel.estimators.precomputed import StackedKernels
 from multikernel.estimators.tiles import compute_tiles
-from multikernel.gram.choose import default_limit, parse_bytes, storage_dtype
+from multikernel.gram.choose import storage_dtype
 from multikernel.gram.gather import gather, gather_rows, gather_square
 from multikernel.gram.stack import KernelStack
 from multikernel.kernels.affine import FittedNormalizer
@@ -196,7 +196,7 @@ class SlicedBank:
         return take_rows(self.samples, rows)
 
 
-def fixed_kernels(spec: Any, X: Any, numbers: Any, room: Callable[[int, int], float], n_threads: int) -> dict:
+def fixed_kernels(spec: Any, X: Any, numbers: Any, room: float, n_threads: int) -> dict[tuple, np.ndarray]:
     """Compute the kernels that learn nothing from samples, once, between all samples.
 
     Parameters
@@ -205,8 +205,8 @@ def fixed_kernels(spec: Any, X: Any, numbers: Any, room: Callable[[int, int], fl
         What the user wrote.
     X, numbers : samples
         As they came, and as kernels take them.
-    room : callable
-        (p, itemsize) -> bytes that may be used for p kernels.
+    room : float
+        Bytes that they may take.
     n_threads : int
         Threads.
 
@@ -218,7 +218,7 @@ def fixed_kernels(spec: Any, X: Any, numbers: Any, room: Callable[[int, int], fl
     entries = [entry for entry in expand_entries(spec, X) if not as_kernel(entry[1])._learns()]
     n, p = X.shape[0] if hasattr(X, "shape") else len(X), len(entries)
     dtype = storage_dtype(p, n)
-    if not p or p * n * n * dtype.itemsize > room(p, dtype.itemsize):
+    if not p or p * n * n * dtype.itemsize > room:
         return {}
     stack = np.empty((p, n, n), dtype)
     try:
@@ -227,12 +227,6 @@ def fixed_kernels(spec: Any, X: Any, numbers: Any, room: Callable[[int, int], fl
     except Exception:
         return {}
     return {(name, columns): K for (name, _, _), columns, K in zip(entries, bank.columns, stack, strict=True)}
-
-
-def room_beside(memory_limit: float | str | None, p: int, n_train: int, copies: int) -> Callable[[int, int], float]:
-    """Return the bytes left beside the Grams of so many folds at work, as `fixed_kernels` asks for them."""
-    limit = default_limit() if memory_limit is None else parse_bytes(memory_limit)
-    return lambda _, itemsize: limit - copies * (p + 1) * n_train * n_train * itemsize
 
 
 def evaluate_together(kernels: FoldStack | FoldComputed, expansions: Sequence[FoldExpansion]) -> list[np.ndarray]:

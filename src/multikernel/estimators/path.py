@@ -1,7 +1,7 @@
 """One fold of a search: every point of the grid is trained on its training samples and scored on its test samples.
 
 Points of one norm and one epsilon form a path over C, in which each starts at the solution of the one before. The
-models of a fold borrow their kernels, starts and test outputs from one `Lent`; all else is their own `fit` and `predict`.
+models of a fold borrow their kernels, starts and test outputs from one `Lent`; the rest is their own `fit`.
 """
 
 from __future__ import annotations
@@ -63,7 +63,6 @@ class Lent:
         if self._kernels is None:
             began = time.perf_counter()
             self._kernels = self._make()
-            warn_constant(self._kernels.names, self._kernels.constant)
             self.seconds = time.perf_counter() - began
         return self._kernels
 
@@ -138,19 +137,22 @@ class FoldResult:
 
 
 def order(points: Sequence[Mapping[str, Any]]) -> list[list[int]]:
-    """Return the paths: points that differ in C alone, by ascending C; norms outside, then epsilons.
+    """Return the paths: points that differ in C alone, by descending C; norms outside, then epsilons.
+
+    Downwards a solution stays feasible but for the coefficients that the new bounds cut off; measured,
+    that takes a half to all of the time that the way up takes.
 
     Examples
     --------
     >>> order([{"C": 2.0, "norm": 1}, {"C": 2.0, "norm": 2}, {"C": 1.0, "norm": 1}, {"C": 1.0, "norm": 2}])
-    [[2, 0], [3, 1]]
+    [[0, 2], [1, 3]]
     """
     paths: dict[tuple, list[int]] = {}
     for i, point in enumerate(points):
         paths.setdefault((point.get("norm"), point.get("epsilon")), []).append(i)
     norms = list(dict.fromkeys(norm for norm, _ in paths))
     return [
-        sorted(paths[key], key=lambda i: points[i].get("C", 0.0))
+        sorted(paths[key], key=lambda i: -points[i].get("C", 0.0))
         for key in sorted(paths, key=lambda key: norms.index(key[0]))
     ]
 
@@ -228,7 +230,11 @@ def make_kernels(task: Task, train: np.ndarray, test: np.ndarray) -> FoldStack |
     options = {
         "psd": model.psd, "gram": model.gram, "memory_limit": model.memory_limit, "n_threads": model.n_jobs,
     }  # fmt: skip
+    kernels: FoldStack | FoldComputed
     if isinstance(task.X, KernelStack):
-        return FoldStack(task.X[train], task.X[test], weight, model.normalize, clean=task.clean, **options)
-    bank = KernelBank.fit(model.kernels, take_rows(task.X, train), weight, model.normalize)
-    return FoldComputed(SlicedBank(bank, as_numbers(task.X), task.known), train, test, weight, **options)
+        kernels = FoldStack(task.X[train], task.X[test], weight, model.normalize, clean=task.clean, **options)
+    else:
+        bank = KernelBank.fit(model.kernels, take_rows(task.X, train), weight, model.normalize)
+        kernels = FoldComputed(SlicedBank(bank, as_numbers(task.X), task.known), train, test, weight, **options)
+    warn_constant(kernels.names, kernels.constant)
+    return kernels

@@ -1,219 +1,331 @@
-"""Model selection with shared kernels: a grid over C, norm and epsilon, by cross-validation; see docs/selection.md.
-
-The choice is that of GridSearchCV with the base estimator: the same folds, the same training on the training samples
-alone, the same scores up to the certified gap. What differs is the work: kernels are computed once and sliced, and
-neighbouring costs start from each other's solutions.
-"""
+"""C, norm and epsilon by cross-validation, with shared kernels and warm starts; see docs/selection.md."""
 
 from __future__ import annotations
 
-import time
-import warnings
-from collections.abc import Callable, Mapping
-from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
-import sklearn
-from joblib import Parallel, delayed, effective_n_jobs
-from sklearn.base import clone, is_classifier
-from sklearn.exceptions import FitFailedWarning
-from sklearn.metrics import check_scoring
-from sklearn.model_selection import ParameterGrid, check_cv
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.multiclass import check_classification_targets
 
-from multikernel.estimators.base import BaseMKL
 from multikernel.estimators.classifier import MKLClassifier
-from multikernel.estimators.folds import fixed_kernels, room_beside
-from multikernel.estimators.path import FoldResult, Lent, Task, run_fold
 from multikernel.estimators.regressor import MKLRegressor
-from multikernel.estimators.results import results_table, weights_path
-from multikernel.estimators.samples import as_numbers, check_numbers, check_samples, check_targets, check_weight
-from multikernel.estimators.validation import RULES, check_parameters
-from multikernel.kernels.spec import expand_entries
-from multikernel.threads import available_threads, single_threaded_blas
-
-# parameter of the grid -> parameter of the base estimator
-AXES = {"Cs": "C", "norms": "norm", "epsilons": "epsilon"}
+from multikernel.estimators.samples import check_numbers, check_targets
+from multikernel.estimators.searching import SearchCV
+from multikernel.estimators.tasks import CLASSIFICATION, REGRESSION, loss_rule
+from multikernel.estimators.validation import check_parameters
 
 
-class SearchCV(BaseMKL):
-    """What the searches share; a subclass names its base estimator and has its methods."""
+class MKLClassifierCV(SearchCV, MKLClassifier):
+    """`MKLClassifier` with C and norm chosen by cross-validation.
 
-    _base: type[BaseMKL]
-    cv: Any
-    scoring: Any
-    refit: Any
-    error_score: Any
+    It chooses as ``GridSearchCV(MKLClassifier(...), {"C": Cs, "norm": norms})`` does, several times faster.
 
-    def _search(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> Any:
-        """Choose and refit.
+    Parameters
+    ----------
+    kernels : "rbf", kernel, list, or "precomputed", default="rbf"
+        As those of `MKLClassifier`.
+    Cs, norms : list of float or None, default=None
+        Axes of the grid; None for the one value of `C` or `norm`.
+    cv : int, splitter, iterable or None, default=None
+        Folds: their number (None for 5, stratified by class), a splitter of scikit-learn, or pairs (train, test).
+    scoring : str, callable or None, default=None
+        Scorer; None for the `score` of the estimator.
+    refit : bool or callable, default=True
+        Whether the best point is trained on all samples. A callable takes ``cv_results_`` and returns the row.
+    error_score : "raise" or number, default=nan
+        Score of a fit that fails, in a warning; "raise" raises its error.
+    n_jobs : int or None, default=None
+        Folds that are trained at once; None for what the surrounding joblib backend says, else all threads available.
+    norm, C : float
+        As those of `MKLClassifier`, without effect where `norms` or `Cs` are given.
+    loss, multiclass, fit_intercept, normalize, psd, solver, tol, max_iter, class_weight
+        As those of `MKLClassifier`.
+    gram, memory_limit, verbose, random_state
+        As those of `MKLClassifier`.
 
-        Sets: every fitted attribute, among them those of the best estimator.
+    Attributes
+    ----------
+    best_params_, best_score_, best_index_ : dict, float, int
+        What was chosen among the axes of the grid, its mean score, and its row of the table.
+    C_, norm_ : float
+        The cost and norm of the choice.
+    best_estimator_ : MKLClassifier
+        Trained on all samples; its attributes (``weights_``, ``duality_gap_``, ...) and methods are also those of the
+        search.
+    cv_results_ : dict of ndarrays
+        The table of the search, as that of GridSearchCV: ``params``, ``param_C``, ``split0_test_score``,
+        ``mean_test_score``, ``rank_test_score``, ``mean_fit_time`` and so on. What models share counts for each of them
+        in equal parts.
+    weights_path_ : ndarray of shape (n_splits, n_points, p) or (n_splits, n_points, T, p)
+        Kernel weights in each fold, for each row of the table; NaN where the fit failed.
+    n_splits_ : int
+        Number of folds.
+    scorer_ : callable
+        The scorer.
+    refit_time_ : float
+        Seconds of the last training.
+
+    See Also
+    --------
+    MKLClassifier : The base estimator, with all fitted attributes.
+
+    Notes
+    -----
+    Widths and normalisations are learned on the training samples of each fold, once for the whole grid; all other
+    kernels are computed once and sliced. Along C each problem starts at the solution of its neighbour, so that a model
+    of a fold agrees with that of GridSearchCV up to ``tol``: where two points score alike, a small ``tol`` makes the
+    choices agree as well.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from multikernel import MKLClassifierCV
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(90, 3))
+    >>> y = np.where(X[:, 0] ** 2 + X[:, 1] ** 2 > 1.4, "far", "near")
+    >>> search = MKLClassifierCV(Cs=[0.01, 1.0, 100.0], norms=[1.0, 2.0], cv=3).fit(X, y)
+    >>> sorted(search.best_params_), search.weights_path_.shape
+    (['C', 'norm'], (3, 6, 5))
+    >>> bool(search.best_score_ > 0.8), search.predict([[0.0, 0.0, 0.0]])
+    (True, array(['near'], dtype='<U4'))
+    """
+
+    _base = MKLClassifier
+
+    def __init__(
+        self,
+        kernels="rbf",
+        *,
+        Cs=None,
+        norms=None,
+        cv=None,
+        scoring=None,
+        refit=True,
+        error_score=np.nan,
+        norm=1.0,
+        C=1.0,
+        loss="hinge",
+        multiclass="ovr",
+        fit_intercept=True,
+        normalize="variance",
+        psd="error",
+        solver="auto",
+        tol=1e-3,
+        max_iter=500,
+        class_weight=None,
+        gram="auto",
+        memory_limit=None,
+        verbose=0,
+        n_jobs=None,
+        random_state=None,
+    ):
+        self.kernels = kernels
+        self.Cs = Cs
+        self.norms = norms
+        self.cv = cv
+        self.scoring = scoring
+        self.refit = refit
+        self.error_score = error_score
+        self.norm = norm
+        self.C = C
+        self.loss = loss
+        self.multiclass = multiclass
+        self.fit_intercept = fit_intercept
+        self.normalize = normalize
+        self.psd = psd
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.class_weight = class_weight
+        self.gram = gram
+        self.memory_limit = memory_limit
+        self.verbose = verbose
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> MKLClassifierCV:
+        """Search the grid, and train the best point on all samples.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_samples, n_features), or KernelStack
+            Training samples.
+        y : array of shape (n_samples,)
+            Classes, of any type.
+        sample_weight : array of shape (n_samples,), optional
+            Weights in training; the scores have none unless the scorer asks for them by metadata routing.
+        groups : array of shape (n_samples,), optional
+            Groups, for a splitter that takes them.
+
+        Returns
+        -------
+        MKLClassifierCV
+            The fitted estimator.
         """
-        self._check_search()
-        X = check_samples(self, X, reset=True)
-        y = self._check_y(X, y)
-        weight = check_weight(X, sample_weight)
-        points = list(ParameterGrid({AXES[name]: list(values) for name, values in self._axes().items()}))
-        splitter = check_cv(self.cv, y, classifier=is_classifier(self))
-        splits = [(_positions(a, len(y)), _positions(b, len(y))) for a, b in splitter.split(X, y, groups)]
-        own = self.get_params(deep=False)
-        base = clone(self._base(**{name: own[name] for name in self._base._get_param_names()}))
-        scorer = check_scoring(base, scoring=self.scoring)
-        jobs = self._jobs(len(splits))
-        whole = Lent(lambda: clone(base)._make_kernels(X, weight))
-        threads = max(1, available_threads() // effective_n_jobs(jobs))
-        # a limit that outlives those of the fits, which several threads would otherwise lift for each other
-        with single_threaded_blas():
-            task = Task(
-                model=clone(base).set_params(n_jobs=threads, verbose=0),
-                points=points, X=X, y=y, weight=weight,
-                scorer=scorer, score_weight=_takes_weight(scorer),
-                known=self._known(X, splits, jobs),
-                # an indefinite kernel is refused here, or every fold repairs its own slice
-                clean=self._precomputed and not whole.kernels.vouched.any(),
-                error_score=self.error_score,
-            )  # fmt: skip
-            folds = Parallel(n_jobs=jobs, prefer="threads")(delayed(run_fold)(task, *split) for split in splits)
-            del task
-        self._report(folds, len(points))
-        self.cv_results_ = results_table(points, folds)
-        self.weights_path_ = weights_path(folds, len(points))
-        self.n_splits_, self.scorer_, self.multimetric_ = len(splits), scorer, False
-        self._choose(points)
-        if self.refit:
-            self._refit(base, X, y, weight, whole if self._precomputed else None)
-        return self
-
-    # ---- parameters
-
-    def _axes(self) -> dict[str, Any]:
-        """The axes of the grid that were given."""
-        own = self.get_params(deep=False)
-        return {name: own[name] for name in AXES if own.get(name) is not None}
-
-    def _check_search(self) -> None:
-        """Raise one sentence about the first parameter of the search that is not what it must be."""
-        owner = type(self).__name__
-        for name, values in self._axes().items():
-            test, what = RULES[AXES[name]]
-            listed = not isinstance(values, (str, bytes, Mapping)) and np.iterable(values)
-            wrong = values if not listed else next((value for value in values if not test(value)), None)
-            if not listed or wrong is not None or not len(list(values)):
-                shown = values if not listed or wrong is None else wrong
-                raise ValueError(
-                    f"The '{name}' parameter of {owner} must be None or a list, not empty, of which each is {what}. "
-                    f"Got {shown!r} instead."
-                )
-        if isinstance(self.scoring, (list, tuple, set, Mapping)):
-            raise ValueError(
-                f"The 'scoring' parameter of {owner} must be None, the name of a scorer or a callable. "
-                f"Got {self.scoring!r} instead."
-            )
-        if not (isinstance(self.refit, (bool, np.bool_)) or callable(self.refit)):
-            raise ValueError(
-                f"The 'refit' parameter of {owner} must be True, False or a callable that returns the row of "
-                f"cv_results_ to choose. Got {self.refit!r} instead."
-            )
-        if not (self.error_score == "raise" if isinstance(self.error_score, str) else np.isreal(self.error_score)):
-            raise ValueError(
-                f"The 'error_score' parameter of {owner} must be 'raise' or a number. Got {self.error_score!r} instead."
-            )
-        self._check_base()
+        return self._search(X, y, sample_weight, groups)
 
     def _check_base(self) -> None:
-        check_parameters(self)
+        check_parameters(self, loss=loss_rule(CLASSIFICATION, "classification"))
 
-    def _check_y(self, X: Any, y: Any) -> np.ndarray:
-        raise NotImplementedError(f"{type(self).__name__} does not define _check_y.")
-
-    # ---- the work
-
-    def _jobs(self, n_splits: int) -> int | None:
-        """Folds that run at once: as many as ``n_jobs`` or the surrounding joblib backend says, else all threads."""
-        if self.n_jobs is None:
-            return None if effective_n_jobs(None) > 1 else min(n_splits, available_threads())
-        return min(n_splits, effective_n_jobs(self.n_jobs))
-
-    def _known(self, X: Any, splits: list, jobs: int | None) -> dict:
-        """Kernels that every fold slices."""
-        if self._precomputed or self.gram not in ("auto", "dense"):
-            return {}
-        largest = max(len(train) for train, _ in splits)
-        p = len(expand_entries(self.kernels, X))
-        room = room_beside(self.memory_limit, p, largest, effective_n_jobs(jobs))
-        return fixed_kernels(self.kernels, X, as_numbers(X), room, available_threads())
-
-    def _report(self, folds: list[FoldResult], n_points: int) -> None:
-        """Warn of what failed, or raise where everything did."""
-        errors = [(s, error) for s, fold in enumerate(folds) for error in fold.errors]
-        if not errors:
-            return
-        total, owner = len(folds) * n_points, type(self).__name__
-        where, first = errors[0]
-        if len(errors) == total:
-            raise ValueError(f"All {total} fits of {owner} failed. In fold {where}: {first}")
-        warnings.warn(
-            f"{len(errors)} of {total} fits of {owner} failed, and got the score {self.error_score}. In fold {where}: "
-            f"{first}",
-            FitFailedWarning,
-            stacklevel=4,
-        )
-
-    def _choose(self, points: list[dict[str, Any]]) -> None:
-        """Sets: what was chosen."""
-        if callable(self.refit):
-            self.best_index_ = self.refit(self.cv_results_)
-            if not isinstance(self.best_index_, (int, np.integer)) or not 0 <= self.best_index_ < len(points):
-                raise ValueError(
-                    f"The 'refit' parameter of {type(self).__name__} must return a row of cv_results_, from 0 to "
-                    f"{len(points) - 1}. Got {self.best_index_!r} instead."
-                )
-        else:
-            self.best_index_ = int(self.cv_results_["rank_test_score"].argmin())
-        self.best_score_ = self.cv_results_["mean_test_score"][self.best_index_]
-        self.best_params_ = dict(points[self.best_index_])
-        own = self.get_params(deep=False)
-        for name in set(AXES.values()) & set(own):
-            setattr(self, f"{name}_", self.best_params_.get(name, own[name]))
-
-    def _refit(self, base: Any, X: Any, y: np.ndarray, weight: np.ndarray | None, whole: Lent | None) -> None:
-        """Sets: best_estimator_, refit_time_, and the fitted attributes of the best estimator."""
-        model = base.set_params(**self.best_params_)
-        # kernels of a stack were examined already
-        model._lent = whole
-        began = time.perf_counter()
-        model.fit(X, y, **({} if weight is None else {"sample_weight": weight}))
-        self.refit_time_ = time.perf_counter() - began
-        del model._lent
-        parameters = set(self.get_params(deep=False))
-        for name, value in vars(model).items():
-            if name not in parameters:
-                setattr(self, name, value)
-        self.best_estimator_ = model
-
-    def _outputs(self, X: Any) -> np.ndarray:
-        if not self.refit:
-            check_is_fitted(self, "cv_results_")
-            raise AttributeError(
-                f"This {type(self).__name__} was fitted with refit=False, and has no model to predict with: "
-                f"train {self._base.__name__} with best_params_."
+    def _check_y(self, X, y):
+        y = check_targets(self, X, y)
+        check_classification_targets(y)
+        if len(classes := np.unique(y)) < 2:
+            raise ValueError(
+                f"{type(self).__name__} needs samples of at least 2 classes. "
+                f"Got one class only: {classes.tolist()[0]!r}."
             )
-        return super()._outputs(X)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        """Whether `fit` has searched."""
-        return hasattr(self, "cv_results_")
+        return y
 
 
-def _positions(idx: Any, n: int) -> np.ndarray:
-    idx = np.asarray(idx)
-    return np.flatnonzero(idx) if idx.dtype == bool else np.arange(n)[idx]
+class MKLRegressorCV(SearchCV, MKLRegressor):
+    """`MKLRegressor` with C, norm and epsilon chosen by cross-validation.
 
+    It chooses as ``GridSearchCV(MKLRegressor(...), {"C": Cs, "norm": norms, "epsilon": epsilons})`` does, several times
+    faster.
 
-def _takes_weight(scorer: Callable) -> bool:
-    """Whether the scorer asked for sample weights by metadata routing."""
-    if not sklearn.get_config().get("enable_metadata_routing") or not hasattr(scorer, "get_metadata_routing"):
-        return False
-    return scorer.get_metadata_routing().score.requests.get("sample_weight") is True
+    Parameters
+    ----------
+    kernels : "rbf", kernel, list, or "precomputed", default="rbf"
+        As those of `MKLRegressor`.
+    Cs, norms, epsilons : list of float or None, default=None
+        Axes of the grid; None for the one value of `C`, `norm` or `epsilon`.
+    cv : int, splitter, iterable or None, default=None
+        Folds: their number (None for 5), a splitter of scikit-learn, or pairs (train, test).
+    scoring : str, callable or None, default=None
+        Scorer; None for the `score` of the estimator.
+    refit : bool or callable, default=True
+        Whether the best point is trained on all samples. A callable takes ``cv_results_`` and returns the row.
+    error_score : "raise" or number, default=nan
+        Score of a fit that fails, in a warning; "raise" raises its error.
+    n_jobs : int or None, default=None
+        Folds that are trained at once; None for what the surrounding joblib backend says, else all threads available.
+    norm, C, epsilon : float
+        As those of `MKLRegressor`, without effect where `norms`, `Cs` or `epsilons` are given.
+    loss, fit_intercept, normalize, psd, solver, tol, max_iter, gram, memory_limit, verbose, random_state
+        As those of `MKLRegressor`.
+
+    Attributes
+    ----------
+    best_params_, best_score_, best_index_ : dict, float, int
+        What was chosen among the axes of the grid, its mean score, and its row of the table.
+    C_, norm_, epsilon_ : float
+        The cost, norm and half width of the tube of the choice.
+    best_estimator_ : MKLRegressor
+        Trained on all samples; its attributes (``weights_``, ``duality_gap_``, ...) and methods are also those of the
+        search.
+    cv_results_ : dict of ndarrays
+        The table of the search, as that of GridSearchCV: ``params``, ``param_C``, ``split0_test_score``,
+        ``mean_test_score``, ``rank_test_score``, ``mean_fit_time`` and so on. What models share counts for each of them
+        in equal parts.
+    weights_path_ : ndarray of shape (n_splits, n_points, p)
+        Kernel weights in each fold, for each row of the table; NaN where the fit failed.
+    n_splits_ : int
+        Number of folds.
+    scorer_ : callable
+        The scorer.
+    refit_time_ : float
+        Seconds of the last training.
+
+    See Also
+    --------
+    MKLRegressor : The base estimator, with all fitted attributes.
+
+    Notes
+    -----
+    Widths and normalisations are learned on the training samples of each fold, once for the whole grid; all other
+    kernels are computed once and sliced. Along C each problem starts at the solution of its neighbour, so that a model
+    of a fold agrees with that of GridSearchCV up to ``tol``: where two points score alike, a small ``tol`` makes the
+    choices agree as well.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from multikernel import MKLRegressorCV
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-2, 2, size=(80, 2))
+    >>> y = np.sin(2 * X[:, 0]) + 0.05 * rng.normal(size=80)
+    >>> search = MKLRegressorCV(Cs=[0.1, 1.0, 10.0], epsilons=[0.01, 0.1], cv=3).fit(X, y)
+    >>> sorted(search.best_params_), search.norm_, bool(search.best_score_ > 0.9)
+    (['C', 'epsilon'], 1.0, True)
+    """
+
+    _base = MKLRegressor
+
+    def __init__(
+        self,
+        kernels="rbf",
+        *,
+        Cs=None,
+        norms=None,
+        epsilons=None,
+        cv=None,
+        scoring=None,
+        refit=True,
+        error_score=np.nan,
+        norm=1.0,
+        C=1.0,
+        loss="epsilon_insensitive",
+        epsilon=0.1,
+        fit_intercept=True,
+        normalize="variance",
+        psd="error",
+        solver="auto",
+        tol=1e-3,
+        max_iter=500,
+        gram="auto",
+        memory_limit=None,
+        verbose=0,
+        n_jobs=None,
+        random_state=None,
+    ):
+        self.kernels = kernels
+        self.Cs = Cs
+        self.norms = norms
+        self.epsilons = epsilons
+        self.cv = cv
+        self.scoring = scoring
+        self.refit = refit
+        self.error_score = error_score
+        self.norm = norm
+        self.C = C
+        self.loss = loss
+        self.epsilon = epsilon
+        self.fit_intercept = fit_intercept
+        self.normalize = normalize
+        self.psd = psd
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.gram = gram
+        self.memory_limit = memory_limit
+        self.verbose = verbose
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> MKLRegressorCV:
+        """Search the grid, and train the best point on all samples.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_samples, n_features), or KernelStack
+            Training samples.
+        y : array of shape (n_samples,) or (n_samples, n_targets)
+            Targets.
+        sample_weight : array of shape (n_samples,), optional
+            Weights in training; the scores have none unless the scorer asks for them by metadata routing.
+        groups : array of shape (n_samples,), optional
+            Groups, for a splitter that takes them.
+
+        Returns
+        -------
+        MKLRegressorCV
+            The fitted estimator.
+        """
+        return self._search(X, y, sample_weight, groups)
+
+    def _check_base(self) -> None:
+        check_parameters(self, loss=loss_rule(REGRESSION, "regression"))
+
+    def _check_y(self, X, y):
+        return check_numbers(self, X, y)

@@ -24,6 +24,8 @@ _CHUNK = 100_000
 _BATCH = 32
 # steps per sample without convergence before the free variables are moved together
 _PATIENCE = 20
+# rounding of an output, relative to the terms it is the sum of
+_ROUNDING = 1e-14
 # relative distance from a bound below which a coefficient counts as being on it
 ON_BOUND = 1e-9
 
@@ -116,10 +118,7 @@ class BoxMachine(Machine):
             return Curvature(np.zeros((k, k)), free[:0], np.zeros((0, k)), np.zeros(0))
         Ff = F[:, free]
         residual = self.p[free] - self.eps * np.sign(a[free]) - f[free]
-        X = _solve_ridged(combined, free, np.column_stack([Ff.T, residual, np.ones(len(free))]))
-        if self.balanced:
-            ones = X[:, -1]
-            X = X - np.outer(ones, X.sum(axis=0) / ones.sum())
+        X = _solve_reduced(combined, free, np.column_stack([Ff.T, residual]), self.balanced)
         Z, correction = X[:, :k], X[:, k]
         H = Ff @ Z
         return Curvature(0.5 * (H + H.T), free, Z, correction)
@@ -143,11 +142,15 @@ class Climb:
         """Climb to the tolerance, on all variables and on those that shrinking leaves, in turn."""
         n, patience = len(self.a), _PATIENCE * len(self.a)
         budget = max(500_000, 100 * n)
+        best, stuck = np.inf, 0
         while budget > 0:
             status, used, top, bottom = self._ascend(rows, min(n, budget))
             budget -= used
             patience -= used
-            if status == CONVERGED:
+            stuck = 0 if top - bottom < 0.9 * best else stuck + 1
+            best = min(best, top - bottom)
+            # slopes are sums of many terms: below some point they are rounding, and no step makes them smaller
+            if status == CONVERGED or (stuck > 5 and best < _ROUNDING * (100.0 + rows.diag.max() * np.abs(self.a).sum())):
                 return
             if patience < 0:
                 self._jump(rows)
@@ -179,9 +182,7 @@ class Climb:
             free = np.flatnonzero(self.up == self.low)
             if len(free) < 1 + self.balanced:
                 return
-            rhs = np.column_stack([(self.G + self.up)[free], np.ones(len(free))])
-            X = _solve_ridged(rows, free, rhs)
-            step = X[:, 0] - X[:, 1] * (X[:, 0].sum() / X[:, 1].sum() if self.balanced else 0.0)
+            step = _solve_reduced(rows, free, (self.G + self.up)[free, None], self.balanced)[:, 0]
             # no variable leaves its piece: a kink lies at zero
             hi = np.where(self.a[free] >= 0, self.hi[free], 0.0)
             lo = np.where(self.a[free] <= 0, self.lo[free], 0.0)
@@ -247,6 +248,20 @@ def _wanted_rows(row, have, G, up, low, top, bottom) -> np.ndarray:
     m = min(_BATCH, len(G))
     rows = np.argpartition(-violation, m - 1)[:m]
     return np.sort(rows[violation[rows] > 0])
+
+
+def _solve_reduced(combined: Combined, idx: np.ndarray, rhs: np.ndarray, balanced: bool) -> np.ndarray:
+    """Solve K_beta[idx, idx] X = rhs; where balanced [K 1; 1' 0] [X; .] = [rhs; 0], so that columns of X sum to zero.
+
+    Constants in the columns of rhs change nothing then, and are taken out first: on low ranks they would be divided
+    by the ridge, and what is left after they cancel would be rounding.
+    """
+    if not balanced:
+        return _solve_ridged(combined, idx, rhs)
+    X = _solve_ridged(combined, idx, np.column_stack([rhs - rhs.mean(axis=0), np.ones(len(idx))]))
+    X, ones = X[:, :-1], X[:, -1]
+    X = X - np.outer(ones, X.sum(axis=0) / ones.sum())
+    return X - X.mean(axis=0)
 
 
 def _solve_ridged(combined: Combined, idx: np.ndarray, rhs: np.ndarray) -> np.ndarray:

@@ -21,8 +21,10 @@ from multikernel.machines.differences import Differences
 _PENALTY = 0.05
 # relative distance from a bound below which a coefficient counts as being on it
 _ON_BOUND = 1e-9
-# row steps per sample without convergence before the free entries are moved together
-_PATIENCE = 20
+# row steps per sample without convergence before the free entries are moved together, and how often that is done
+_PATIENCE, _ROUNDS = 20, 20
+# largest number of Newton steps of one polish
+_JUMPS = 200
 # steps between two returns to Python, where Ctrl-C is heard
 _CHUNK = 20_000
 
@@ -133,45 +135,82 @@ class CrammerSinger(Machine):
         if max_steps is not None:
             ascent.run(max_steps)
             return ascent.feasible()
-        budget = max(200_000, 100 * self.n_samples)
-        while budget > 0:
-            status, used = ascent.run(min(budget, _PATIENCE * self.n_samples))
-            budget -= max(used, 1)
+        polished = None
+        for _ in range(_ROUNDS):
+            status, _ = ascent.run(_PATIENCE * self.n_samples)
             a = ascent.feasible()
             if status == CONVERGED:
-                if ascent.cost(a) <= 0.3 * accuracy or ascent.tight < 1e-28 * self.scale:
-                    break
-                # sums that look small cost too much where few rows have room: nearer to zero, then
+                if ascent.gap(a) <= accuracy:
+                    return a
+                # slopes change with the sums to first order: nearer to zero, then
                 ascent.tight *= 1e-2
-                continue
-            f = f + combined.apply_change(a - ascent.start)
-            a, f = self._jump(combined, a, f)
-            ascent = _Ascent(self, combined, a, f, 0.5 * accuracy)
-        return a
+                ascent.target *= 0.5
+                if ascent.target > 1e-2 * accuracy:
+                    continue
+            f = ascent.f + combined.apply_change(a - ascent.start)
+            if polished is not None and self._value(a, f) < self._value(*polished[:2]):
+                a, f = polished[:2]
+            polished = self._polish(combined, a, f, accuracy)
+            if polished[2] <= accuracy:
+                break
+            ascent = _Ascent(self, combined, *polished[:2], 0.5 * accuracy)
+        return polished[0]
 
-    def _jump(self, combined: Combined, a: np.ndarray, f: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _value(self, a: np.ndarray, f: np.ndarray) -> float:
+        """Return the dual value of the single-kernel problem."""
+        return self.dual(a) - 0.5 * float(np.vdot(a, f))
+
+    def _polish(self, combined: Combined, a: np.ndarray, f: np.ndarray, accuracy: float):
         """Newton steps on the free entries, each as far as the bounds allow: what single rows cannot do on low ranks.
 
-        The objective is a concave quadratic, so that every such step ascends; a step that ends on a bound takes
-        that entry out of the free set, and a full one ends the jump.
+        The objective is a concave quadratic, so that every such step ascends, rows and columns keeping their sums. A
+        step that ends on a bound takes its entry out of the free set; after a full one the entries that the best biases
+        want to leave their bounds join it. Returns coefficients, outputs and the gap that is left.
         """
-        for _ in range(50):
-            free = self.free(a)
-            if not free.any():
-                break
+        free, attempt, before = self.free(a), 0, self._value(a, f)
+        for _ in range(_JUMPS):
             step = np.zeros_like(a)
-            rows, moves = self._step(combined, free, self._slopes(f)[None])
-            step[rows] = moves[..., 0]
-            room = self.upper - a
+            if free.any():
+                rows, moves = self._step(combined, free, self._slopes(f)[None])
+                step[rows] = moves[..., 0]
             with np.errstate(divide="ignore", invalid="ignore"):
-                ratio = np.where(step > 0, room / step, np.inf)
-            t = min(1.0, float(ratio.min(initial=np.inf)))
-            new = np.where(ratio <= t, self.upper, a + t * step) if t < 1.0 else a + step
-            f = f + combined.apply_change(new - a)
-            a = new
-            if t == 1.0:
+                ratio = np.where(step > 0, (self.upper - a) / step, np.inf)
+            t = min(1.0, float(ratio.min()))
+            if t > 0:
+                new = self.repair(np.where(ratio <= t, self.upper, a + t * step))
+                f = f + combined.apply_change(new - a)
+                a = new
+            if t < 1.0:
+                free &= ratio > t
+                free &= free.sum(axis=1, keepdims=True) > 1
+                continue
+            gap, b = self._gap(a, f)
+            now = self._value(a, f)
+            # entries released together may block each other: then the worst alone, then by the other biases
+            attempt = 0 if now > before + 1e-3 * gap else attempt + 1
+            before = now
+            if gap <= 0.5 * accuracy or attempt == 4:
                 break
-        return a, f
+            free = self._released(a, self._slopes(f), b if attempt > 1 else None, attempt % 2 == 1)
+        return a, f, self._gap(a, f)[0]
+
+    def _gap(self, a: np.ndarray, f: np.ndarray) -> tuple[float, np.ndarray]:
+        """Return the gap of the single-kernel problem, and the best biases."""
+        upper, b = self.primal(f, float(np.vdot(a, f)))
+        return upper - self._value(a, f), b
+
+    def _released(self, a: np.ndarray, g: np.ndarray, b: np.ndarray | None, alone: bool) -> np.ndarray:
+        """Return the free entries and, of those on their bounds, the ones whose slopes make them leave."""
+        if self.balanced:
+            g = g - (self.start_biases(a, g) if b is None else b)
+        inside = a < self.upper
+        excess = np.where(inside, g, -np.inf).max(axis=1, keepdims=True) - g
+        excess[inside] = 0.0
+        wrong = excess > 0
+        if alone:
+            wrong &= excess == excess.max()
+        free = self.free(a) | wrong | (inside & wrong.any(axis=1, keepdims=True))
+        return free & (free.sum(axis=1, keepdims=True) > 1)
 
     def _slopes(self, f: np.ndarray) -> np.ndarray:
         """E - f."""
@@ -234,7 +273,7 @@ class _Ascent:
     """One run of row steps: class-major copies of the coefficients and slopes, column sums and multipliers."""
 
     def __init__(self, machine: CrammerSinger, combined: Combined, a: np.ndarray, f: np.ndarray, target: float) -> None:
-        self.target, self.tight = target, 0.1 * target
+        self.target, self.tight, self.f = target, 0.1 * target, f
         self.machine, self.combined, self.start = machine, combined, a
         g = machine._slopes(f)
         self.A, self.G = np.ascontiguousarray(a.T), np.ascontiguousarray(g.T)
@@ -275,7 +314,13 @@ class _Ascent:
         a = np.ascontiguousarray(self.A.T)
         return self.machine._balance(a) if self.machine.balanced else a
 
-    def cost(self, a: np.ndarray) -> float:
-        """Return what it costs, to first order, to move from the coefficients of the run to feasible ones."""
-        g = self.G + np.outer(self.S, self.r) + self.t[:, None]
-        return float(np.sum(g * (self.A - a.T)))
+    def gap(self, a: np.ndarray) -> float:
+        """Return the gap of feasible coefficients, with the multipliers as biases."""
+        machine, change = self.machine, a - self.A.T
+        g, t = self.G, self.t
+        if change.any():
+            g = g - self.combined.apply_change(change).T
+            t = t + change.T @ (self.r - self.mean)
+        g = g + t[:, None]
+        own = g[machine.y, np.arange(machine.n_samples)]
+        return float(machine.C @ (own - g.min(axis=0)) - np.vdot(a.T, g))

@@ -15,7 +15,7 @@ from multikernel.losses import piecewise_minimiser
 from multikernel.machines.box import BoxMachine
 
 # the identity on n samples has an optimum of -1 / (2n); below this fraction of it, in units of the kernels, it is zero
-_ZERO = 1e-6
+_ZERO = 1e-4
 
 
 class OneClass(BoxMachine):
@@ -30,7 +30,7 @@ class OneClass(BoxMachine):
     size : float
         Mean k(x, x) of the kernels. The objective is a squared length in feature space and has no cost C to compare
         it with; a kernel that keeps n samples apart best, the identity, has the optimum -1 / (2n). So relative gaps
-        have their floor at 1e-6 / n of this size: samples that surround the origin, with optimum zero, are solved to
+        have their floor at 1e-4 / n of this size: samples that surround the origin, with optimum zero, are solved to
         an absolute gap.
 
     Examples
@@ -69,4 +69,5 @@ class OneClass(BoxMachine):
 
     def primal(self, f, quad):
         rho = piecewise_minimiser(f, self.hi, -1.0)
-        return 0.5 * quad - rho + float(self.hi @ np.maximum(0.0, rho - f)), -rho
+        # f = 0 with rho = 0 has the value zero: the optimum is never above it
+        return min(0.5 * quad - rho + float(self.hi @ np.maximum(0.0, rho - f)), 0.0), -rho

@@ -17,7 +17,7 @@ from multikernel.problem import Point
 
 def inner_accuracy(certificate: Certificate, tol: float) -> float:
     """Return the gap that is left, or what is needed at the end of a run to ``tol``, whichever is more."""
-    return max(certificate.gap, 0.3 * tol * abs(certificate.upper))
+    return max(certificate.gap, 0.3 * tol * certificate.size)
 
 
 class InOut:

@@ -6,8 +6,8 @@ Returned: the point at the best weights found; bounds by the driver.
 
 Three phases, chosen by the gap alone:
 1. interleaved: short bursts of the inner solver, each followed by an over-relaxed closed-form step on the weights
-   (Sonnenburg et al. 2006, Kloft et al. 2011), until the free set means something (only where the machine has
-   bursts to offer);
+   (Sonnenburg et al. 2006, Kloft et al. 2011), until the free set means something (a machine without bursts
+   solves its problem twice);
 2. Newton: the second-order step, the coefficients moved along with it to first order, the inner solver to clean up;
 3. level: where kernels are rank-deficient J has kinks, and one a need not certify the optimum; after a few steps
    without progress the weights are projected onto a level set of the cuts collected so far (as in the level method;
@@ -70,14 +70,16 @@ class Newton(Solver):
 
     def start(self, point: Point, tol: float) -> _State:
         cuts = CutModel(point.problem.mixing, point.problem.gram.n_kernels)
-        interleaving = point.problem.machine.bursts and not point.problem.mixing.fixed(len(point.beta))
+        interleaving = not point.problem.mixing.fixed(len(point.beta))
         return _State(tol, cuts, (point.beta, point.a), interleaving=interleaving)
 
     def step(self, point: Point, state: _State, certificate: Certificate) -> Step:
         gap = certificate.relative
-        accuracy = self.inner * max(certificate.gap, 0.3 * state.tol * abs(certificate.upper))
+        accuracy = self.inner * max(certificate.gap, 0.3 * state.tol * certificate.size)
         lower = -np.inf
-        if state.interleaving and state.epochs < self.epochs and gap > self.handover:
+        # without bursts an epoch is a whole solution: one at the start, one after a closed-form step
+        epochs = self.epochs if point.problem.machine.bursts else min(2, self.epochs)
+        if state.interleaving and state.epochs < epochs and gap > self.handover:
             self._interleave(point, state, accuracy)
         elif state.waited < self.patience:
             state.interleaving = False

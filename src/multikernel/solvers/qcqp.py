@@ -96,11 +96,11 @@ class QCQP(Solver):
             point.set_dual(machine.repair(factor * unit * a))
             if best.take(point, state.tol):
                 break
-            point.solve(0.1 * state.tol * abs(best.upper))
+            point.solve(0.1 * state.tol * best.size)
             if best.take(point, state.tol):
                 break
             # next time in units of the solution's own size
-            unit, size = float(np.abs(best.a).max()) or unit, abs(best.upper)
+            unit, size = float(np.abs(best.a).max()) or unit, best.size
         point.set_weights(best.beta)
         point.set_dual(best.a)
         return Step(best.lower, done=True)
@@ -117,8 +117,8 @@ class _Best:
         now = certify(point)
         self.lower = max(self.lower, now.lower)
         if now.upper < self.upper:
-            self.upper, self.beta, self.a = now.upper, point.beta, point.a
-        return self.upper - self.lower <= tol * abs(self.upper)
+            self.upper, self.beta, self.a, self.size = now.upper, point.beta, point.a, now.size
+        return self.upper - self.lower <= tol * self.size
 
 
 def _normal(conic) -> np.ndarray | None:

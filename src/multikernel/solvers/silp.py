@@ -146,7 +146,7 @@ class SILP(Solver):
         cuts = state.master.cuts
         lower, settled = -np.inf, False
         if cuts.g:
-            beta, state.theta, lower = state.master.minimise(abs(certificate.upper) or state.master.unit)
+            beta, state.theta, lower = state.master.minimise(certificate.size)
             settled = float(np.abs(beta - point.beta).sum()) <= self.change > 0
             point.set_weights(beta)
         point.solve(self.inner * inner_accuracy(certificate, state.tol))

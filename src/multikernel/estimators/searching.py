@@ -1,0 +1,238 @@
+"""A search over a grid with shared kernels: what the estimators of `multikernel.estimators.search` have in common.
+
+The choice is that of GridSearchCV with the base estimator: the same folds, the same training on the training samples
+alone, the same scores up to the certified gap. What differs is the work: kernels are computed once and sliced, and
+neighbouring costs start from each other's solutions.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from numbers import Real
+from typing import Any
+
+import numpy as np
+import sklearn
+from joblib import Parallel, delayed, effective_n_jobs
+from sklearn.base import clone, is_classifier
+from sklearn.exceptions import FitFailedWarning
+from sklearn.metrics import check_scoring
+from sklearn.model_selection import ParameterGrid, check_cv
+from sklearn.utils.validation import check_is_fitted
+
+from multikernel.estimators.base import BaseMKL
+from multikernel.estimators.folds import fixed_kernels
+from multikernel.estimators.path import FoldResult, Lent, Task, run_fold
+from multikernel.estimators.results import results_table, weights_path
+from multikernel.estimators.samples import as_numbers, check_samples, check_weight
+from multikernel.estimators.validation import RULES, check_parameters
+from multikernel.gram.choose import default_limit, parse_bytes, storage_dtype
+from multikernel.kernels.spec import expand_entries
+from multikernel.threads import available_threads, single_threaded_blas
+
+# parameter of the grid -> parameter of the base estimator
+AXES = {"Cs": "C", "norms": "norm", "epsilons": "epsilon"}
+
+
+class SearchCV(BaseMKL):
+    """What the searches share; a subclass names its base estimator and has its methods."""
+
+    _base: type[BaseMKL]
+    cv: Any
+    scoring: Any
+    refit: Any
+    error_score: Any
+
+    def _search(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> Any:
+        """Choose and refit.
+
+        Sets: every fitted attribute, among them those of the best estimator.
+        """
+        self._check_search()
+        for name in [name for name in vars(self) if name.endswith("_")]:
+            delattr(self, name)
+        X = check_samples(self, X, reset=True)
+        y = self._check_y(X, y)
+        weight = check_weight(X, sample_weight)
+        points = list(ParameterGrid({AXES[name]: list(values) for name, values in self._axes().items()}))
+        splitter = check_cv(self.cv, y, classifier=is_classifier(self))
+        splits = [(_positions(a, len(y)), _positions(b, len(y))) for a, b in splitter.split(X, y, groups)]
+        own = self.get_params(deep=False)
+        base = clone(self._base(**{name: own[name] for name in self._base._get_param_names()}))
+        scorer = check_scoring(base, scoring=self.scoring)
+        bytes_left, jobs = self._share(X, splits)
+        whole = Lent(lambda: clone(base)._make_kernels(X, weight))
+        threads = max(1, available_threads() // effective_n_jobs(jobs))
+        # a limit that outlives those of the fits, which several threads would otherwise lift for each other
+        with single_threaded_blas():
+            task = Task(
+                model=clone(base).set_params(n_jobs=threads, verbose=0, memory_limit=bytes_left),
+                points=points, X=X, y=y, weight=weight,
+                scorer=scorer, score_weight=_takes_weight(scorer),
+                known=self._known(X, splits, jobs),
+                # an indefinite kernel is refused here, or every fold repairs its own slice
+                clean=self._precomputed and not whole.kernels.vouched.any(),
+                error_score=self.error_score,
+            )  # fmt: skip
+            folds = Parallel(n_jobs=jobs, prefer="threads")(delayed(run_fold)(task, *split) for split in splits)
+            del task
+        self._report(folds, len(points))
+        self.cv_results_ = results_table(points, folds)
+        self.weights_path_ = weights_path(folds, len(points))
+        self.n_splits_, self.scorer_, self.multimetric_ = len(splits), scorer, False
+        self._choose(points)
+        if self.refit:
+            self._refit(base, X, y, weight, whole if self._precomputed else None)
+        return self
+
+    # ---- parameters
+
+    def _axes(self) -> dict[str, Any]:
+        """The axes of the grid that were given."""
+        own = self.get_params(deep=False)
+        return {name: own[name] for name in AXES if own.get(name) is not None}
+
+    def _check_search(self) -> None:
+        """Raise one sentence about the first parameter of the search that is not what it must be."""
+        owner = type(self).__name__
+        for name, values in self._axes().items():
+            test, what = RULES[AXES[name]]
+            listed = not isinstance(values, (str, bytes, Mapping)) and np.iterable(values)
+            wrong = values if not listed else next((value for value in values if not test(value)), None)
+            if not listed or wrong is not None or not len(list(values)):
+                shown = values if not listed or wrong is None else wrong
+                raise ValueError(
+                    f"The '{name}' parameter of {owner} must be None or a list, not empty, of which each is {what}. "
+                    f"Got {shown!r} instead."
+                )
+        if isinstance(self.scoring, (list, tuple, set, Mapping)):
+            raise ValueError(
+                f"The 'scoring' parameter of {owner} must be None, the name of a scorer or a callable. "
+                f"Got {self.scoring!r} instead."
+            )
+        if not (isinstance(self.refit, (bool, np.bool_)) or callable(self.refit)):
+            raise ValueError(
+                f"The 'refit' parameter of {owner} must be True, False or a callable that returns the row of "
+                f"cv_results_ to choose. Got {self.refit!r} instead."
+            )
+        if self.error_score != "raise" and not isinstance(self.error_score, Real):
+            raise ValueError(
+                f"The 'error_score' parameter of {owner} must be 'raise' or a number. Got {self.error_score!r} instead."
+            )
+        self._check_base()
+
+    def _check_base(self) -> None:
+        """Raise one sentence about a parameter of the base estimator."""
+        check_parameters(self)
+
+    @abstractmethod
+    def _check_y(self, X: Any, y: Any) -> np.ndarray:
+        """Return valid targets."""
+
+    # ---- the work
+
+    def _share(self, X: Any, splits: list) -> tuple[float | None, int | None]:
+        """Return the memory of a fold, and how many run at once.
+
+        That is what ``n_jobs`` or the surrounding joblib backend says; otherwise up to two folds a thread, which leaves
+        few idle, as long as their kernels have room beside each other.
+        """
+        limit = default_limit() if self.memory_limit is None else parse_bytes(self.memory_limit)
+        if self.n_jobs is None and effective_n_jobs(None) > 1:
+            return self.memory_limit, None
+        if self.n_jobs is None:
+            room = max(1, int(limit // max(1.0, self._fold_bytes(X, splits))))
+            jobs = min(len(splits), 2 * available_threads(), room)
+        else:
+            jobs = min(len(splits), effective_n_jobs(self.n_jobs))
+        return limit / jobs, jobs
+
+    def _fold_bytes(self, X: Any, splits: list) -> float:
+        """Bytes of the dense kernels of the largest fold."""
+        n = max(len(train) for train, _ in splits)
+        p = X.shape[2] if self._precomputed else len(expand_entries(self.kernels, X))
+        return (p + 1) * n * n * (X.dtype if self._precomputed else storage_dtype(p, n)).itemsize
+
+    def _known(self, X: Any, splits: list, jobs: int | None) -> dict:
+        """Kernels that every fold slices, where they have room beside those of the folds at work."""
+        if self._precomputed or self.gram not in ("auto", "dense"):
+            return {}
+        limit = default_limit() if self.memory_limit is None else parse_bytes(self.memory_limit)
+        room = limit - effective_n_jobs(jobs) * self._fold_bytes(X, splits)
+        return fixed_kernels(self.kernels, X, as_numbers(X), room, available_threads())
+
+    def _report(self, folds: list[FoldResult], n_points: int) -> None:
+        """Warn of what failed, or raise where everything did."""
+        errors = [(s, error) for s, fold in enumerate(folds) for error in fold.errors]
+        if not errors:
+            return
+        total, owner = len(folds) * n_points, type(self).__name__
+        where, first = errors[0]
+        if len(errors) == total:
+            raise ValueError(f"All {total} fits of {owner} failed. In fold {where}: {first}")
+        warnings.warn(
+            f"{len(errors)} of {total} fits of {owner} failed, and got the score {self.error_score}. In fold {where}: "
+            f"{first}",
+            FitFailedWarning,
+            stacklevel=4,
+        )
+
+    def _choose(self, points: list[dict[str, Any]]) -> None:
+        """Sets: what was chosen."""
+        if callable(self.refit):
+            self.best_index_ = self.refit(self.cv_results_)
+            if not isinstance(self.best_index_, (int, np.integer)) or not 0 <= self.best_index_ < len(points):
+                raise ValueError(
+                    f"The 'refit' parameter of {type(self).__name__} must return a row of cv_results_, from 0 to "
+                    f"{len(points) - 1}. Got {self.best_index_!r} instead."
+                )
+        else:
+            self.best_index_ = int(self.cv_results_["rank_test_score"].argmin())
+        self.best_score_ = self.cv_results_["mean_test_score"][self.best_index_]
+        self.best_params_ = dict(points[self.best_index_])
+        own = self.get_params(deep=False)
+        for name in set(AXES.values()) & set(own):
+            setattr(self, f"{name}_", self.best_params_.get(name, own[name]))
+
+    def _refit(self, base: Any, X: Any, y: np.ndarray, weight: np.ndarray | None, whole: Lent | None) -> None:
+        """Sets: best_estimator_, refit_time_, and the fitted attributes of the best estimator."""
+        model = base.set_params(**self.best_params_)
+        # kernels of a stack were examined already
+        model._lent = whole
+        began = time.perf_counter()
+        model.fit(X, y, **({} if weight is None else {"sample_weight": weight}))
+        self.refit_time_ = time.perf_counter() - began
+        del model._lent
+        parameters = set(self.get_params(deep=False))
+        for name, value in vars(model).items():
+            if name not in parameters:
+                setattr(self, name, value)
+        self.best_estimator_ = model
+
+    def _outputs(self, X: Any) -> np.ndarray:
+        if not self.refit:
+            check_is_fitted(self, "cv_results_")
+            raise AttributeError(
+                f"This {type(self).__name__} was fitted with refit=False, and has no model to predict with: "
+                f"train {self._base.__name__} with best_params_."
+            )
+        return super()._outputs(X)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Whether `fit` has searched."""
+        return hasattr(self, "cv_results_")
+
+
+def _positions(idx: Any, n: int) -> np.ndarray:
+    idx = np.asarray(idx)
+    return np.flatnonzero(idx) if idx.dtype == bool else np.arange(n)[idx]
+
+
+def _takes_weight(scorer: Callable) -> bool:
+    """Whether the scorer asked for sample weights by metadata routing."""
+    if not sklearn.get_config().get("enable_metadata_routing") or not hasattr(scorer, "get_metadata_routing"):
+        return False
+    return scorer.get_metadata_routing().score.requests.get("sample_weight") is True
