@@ -70,10 +70,6 @@ class CutModel:
             self._needed[t] = self._clock
         return float(lam @ np.array(self.g) - 0.5 * self.mixing.support(lam @ np.array(self.q))[0])
 
-    def value(self, beta: np.ndarray) -> float:
-        """Return the largest cut at beta."""
-        return float(np.max(np.array(self.g) - 0.5 * np.array(self.q) @ beta))
-
     def minimise(self) -> tuple[np.ndarray, float]:
         """Return the weights that minimise the model, and the rigorous bound of their multipliers.
 
@@ -93,31 +89,6 @@ class CutModel:
         else:
             beta, lam = minimise_conic(g, Q, self.mixing)
         return self.mixing.saturate(np.maximum(beta, 0.0)), self.bound(lam)
-
-    def project(self, beta: np.ndarray, level: float) -> np.ndarray:
-        """Return the point of B nearest to ``beta`` at which no cut exceeds ``level``, as nearly as it is found.
-
-        The dual of the projection has one multiplier mu_t >= 0 a cut and a maximiser that is itself a projection
-        onto B, beta(mu) = P_B(beta + sum_t mu_t q_t / 2): smooth, and solved by a quasi-Newton method with bounds.
-        """
-        from scipy.optimize import minimize
-
-        g, Q = np.array(self.g), np.array(self.q)
-        unit = np.maximum(np.abs(g - level), 0.5 * np.abs(Q).max(axis=1))
-        unit[unit == 0] = 1.0
-        h, A = (g - level) / unit, 0.5 * Q / unit[:, None]
-
-        def negative_dual(mu):
-            there = self.mixing.project(beta + mu @ A)
-            slope = h - A @ there
-            return -(0.5 * np.sum((there - beta) ** 2) + mu @ slope), -slope
-
-        start = np.zeros(len(g))
-        answer = minimize(
-            negative_dual, start, jac=True, method="L-BFGS-B", bounds=[(0, None)] * len(g),
-            options={"ftol": 1e-16, "gtol": 1e-10, "maxiter": 300, "maxcor": 20},
-        )  # fmt: skip
-        return self.mixing.project(beta + answer.x @ A)
 
 
 def minimise_linear(g, Q, A, lower, upper) -> tuple[np.ndarray, np.ndarray]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -28,7 +29,7 @@ class ConeRows:
 
     Attributes
     ----------
-    A : ndarray of shape (m, n_variables)
+    A : ndarray or sparse array of shape (m, n_variables)
         Coefficients; the first columns stand for the variables of the set, the rest for auxiliary ones.
     b : ndarray of shape (m,)
         Constants.
@@ -37,7 +38,7 @@ class ConeRows:
         for the three rows of {(x, y, z): x^alpha y^(1 - alpha) >= |z|}.
     """
 
-    A: np.ndarray
+    A: Any
     b: np.ndarray
     cones: tuple[tuple[str, float], ...]
 

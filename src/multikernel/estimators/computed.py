@@ -7,6 +7,7 @@ it is stored.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -87,7 +88,7 @@ class ComputedKernels(TrainingKernels):
         self._stack, self._scale = stack, np.ones(len(stack))
         divided = np.flatnonzero(self._divided())
         targets = [stack[k] for k in divided]
-        products = compute_tiles(self.bank, self.X, divided, self._p, self._team, targets)
+        products = self._tiles(divided, targets)
         for k, product in zip(divided, products, strict=True):
             self._learn(k, lambda v, product=product: product, product)
             self._scale[k] = self.normalizers[k].scale
@@ -102,7 +103,7 @@ class ComputedKernels(TrainingKernels):
         n, definite = self._stack.shape[1], True
         if self.vouched[k]:
             K = np.empty((n, n))
-            product = compute_tiles(self.bank, self.X, [k], self._p, self._team, [K])[0]
+            product = self._tiles([k], [K])[0]
         else:
             K = self.bank.raw(k, self.X)
             definite = not examine([K], [self.names[k]], self.psd, self._team.n_threads)[1][0]
@@ -110,6 +111,10 @@ class ComputedKernels(TrainingKernels):
         self._learn(k, K.__matmul__, product)
         self._stack[k] = self.normalizers[k].train_block(K)
         return definite
+
+    def _tiles(self, kernels: Sequence[int], targets: list[np.ndarray]) -> np.ndarray:
+        """Compute raw kernels; return their products with the weights of the samples."""
+        return compute_tiles(self.bank, self.X, kernels, self._p, self._team, targets)
 
     def _learn(self, k: int, matvec, product: np.ndarray) -> None:
         self.normalizers[k] = learn_normalizer(self.bank.steps, self._diag[k], matvec, self.weight, self.names[k])

@@ -20,7 +20,7 @@ from multikernel.estimators.expansion import ComputedExpansion, Expansion, Term,
 from multikernel.estimators.precomputed import StackedKernels
 from multikernel.estimators.tiles import compute_tiles
 from multikernel.gram.choose import storage_dtype
-from multikernel.gram.gather import gather, gather_rows, gather_square
+from multikernel.gram.gather import gather, gather_rows, gather_square, gather_with_product
 from multikernel.gram.stack import KernelStack
 from multikernel.kernels.affine import FittedNormalizer
 from multikernel.kernels.bank import KernelBank, take_rows
@@ -108,6 +108,19 @@ class FoldComputed(ComputedKernels):
         self.test = test
         super().__init__(bank, train, *args, **options)
 
+    def _tiles(self, kernels, targets):
+        products = np.empty((len(kernels), len(self._p)))
+        known = [j for j, k in enumerate(kernels) if self.bank.whole(k) is not None]
+
+        def some(part: Sequence[int]) -> None:
+            for j in part:
+                products[j] = gather_with_product(self.bank.whole(kernels[j]), self.X, self._p, targets[j])
+
+        self._team.run(partial(some, known[first:last]) for first, last in self._team.split(len(known)))
+        others = [j for j in range(len(kernels)) if j not in known]
+        products[others] = super()._tiles([int(kernels[j]) for j in others], [targets[j] for j in others])
+        return products
+
     def _expansion(self, terms, offset, active, kept):
         def whole() -> Expansion:
             samples = take_rows(self.bank.samples, self.X[kept])
@@ -158,19 +171,20 @@ class SlicedBank:
         """Whether kernel k is positive semidefinite by construction."""
         return self.inner.claims_psd(k)
 
-    def _whole(self, k: int) -> np.ndarray | None:
+    def whole(self, k: int) -> np.ndarray | None:
+        """Return the raw values of kernel k between all samples, None where they are not known."""
         return self.known.get((self.inner.names[k], self.inner.columns[k]))
 
     def raw(self, k: int, rows: np.ndarray, cols: np.ndarray | None = None) -> np.ndarray:
         """Return the raw block of kernel k between samples, float64."""
-        whole = self._whole(k)
+        whole = self.whole(k)
         if whole is not None:
             return gather(whole, rows, rows if cols is None else cols)
         return self.inner.raw(k, self._take(rows), None if cols is None or cols is rows else self._take(cols))
 
     def raw_diag(self, k: int, rows: np.ndarray) -> np.ndarray:
         """Return the raw values k(x, x), float64."""
-        whole = self._whole(k)
+        whole = self.whole(k)
         if whole is not None:
             return whole[rows, rows].astype(np.float64)
         return self.inner.raw_diag(k, self._take(rows))
@@ -180,7 +194,7 @@ class SlicedBank:
         kernels = range(self.inner.n_kernels) if kernels is None else kernels
         unknown = []
         for k in kernels:
-            if self._whole(k) is None:
+            if self.whole(k) is None:
                 unknown.append(k)
             else:
                 yield k, self.raw(k, rows, cols)

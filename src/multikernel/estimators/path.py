@@ -9,12 +9,12 @@ from __future__ import annotations
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from numbers import Number
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
 from multikernel.estimators.checks import warn_constant
@@ -25,6 +25,7 @@ from multikernel.gram.stack import KernelStack
 from multikernel.kernels.bank import KernelBank, take_rows
 from multikernel.machines.base import Machine
 from multikernel.solution import INTERRUPTED, Solution
+from multikernel.threads import resolve_threads
 
 Start = tuple[np.ndarray, np.ndarray]
 
@@ -172,8 +173,10 @@ def run_fold(task: Task, train: np.ndarray, test: np.ndarray) -> FoldResult:
         # a path starts where an earlier one of the same norm started, but for its epsilon
         lent.start = first.get(norm)
         for i in path:
-            model = clone(task.model).set_params(**task.points[i])
-            model._lent, lent.solved = lent, None
+            # a shallow copy will do: the kernels of the model are those of the fold
+            model = copy(task.model)
+            vars(model).update(task.points[i], _lent=lent)
+            lent.solved = None
             began, known = time.perf_counter(), lent.seconds
             try:
                 model.fit(X_train, y_train, **({} if weight is None else {"sample_weight": weight}))
@@ -228,7 +231,8 @@ def make_kernels(task: Task, train: np.ndarray, test: np.ndarray) -> FoldStack |
         weight = weight[train]
         weight = None if np.all(weight == weight[0]) else weight
     options = {
-        "psd": model.psd, "gram": model.gram, "memory_limit": model.memory_limit, "n_threads": model.n_jobs,
+        "psd": model.psd, "gram": model.gram, "memory_limit": model.memory_limit,
+        "n_threads": resolve_threads(model.n_jobs),
     }  # fmt: skip
     kernels: FoldStack | FoldComputed
     if isinstance(task.X, KernelStack):

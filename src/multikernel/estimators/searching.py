@@ -11,6 +11,7 @@ import time
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from numbers import Real
 from typing import Any
 
@@ -24,8 +25,8 @@ from sklearn.model_selection import ParameterGrid, check_cv
 from sklearn.utils.validation import check_is_fitted
 
 from multikernel.estimators.base import BaseMKL
-from multikernel.estimators.folds import fixed_kernels
-from multikernel.estimators.path import FoldResult, Lent, Task, run_fold
+from multikernel.estimators.folds import FoldExpansion, fixed_kernels
+from multikernel.estimators.path import FoldResult, Lent, Task, make_kernels, run_fold
 from multikernel.estimators.results import results_table, weights_path
 from multikernel.estimators.samples import as_numbers, check_samples, check_weight
 from multikernel.estimators.validation import RULES, check_parameters
@@ -78,14 +79,13 @@ class SearchCV(BaseMKL):
                 error_score=self.error_score,
             )  # fmt: skip
             folds = Parallel(n_jobs=jobs, prefer="threads")(delayed(run_fold)(task, *split) for split in splits)
-            del task
         self._report(folds, len(points))
         self.cv_results_ = results_table(points, folds)
         self.weights_path_ = weights_path(folds, len(points))
         self.n_splits_, self.scorer_, self.multimetric_ = len(splits), scorer, False
         self._choose(points)
         if self.refit:
-            self._refit(base, X, y, weight, whole if self._precomputed else None)
+            self._refit(base, task, whole if self._precomputed else None)
         return self
 
     # ---- parameters
@@ -157,11 +157,12 @@ class SearchCV(BaseMKL):
         return (p + 1) * n * n * (X.dtype if self._precomputed else storage_dtype(p, n)).itemsize
 
     def _known(self, X: Any, splits: list, jobs: int | None) -> dict:
-        """Kernels that every fold slices, where they have room beside those of the folds at work."""
+        """Kernels that every fold slices, where they have room beside those of the folds at work, and of the refit."""
         if self._precomputed or self.gram not in ("auto", "dense"):
             return {}
         limit = default_limit() if self.memory_limit is None else parse_bytes(self.memory_limit)
-        room = limit - effective_n_jobs(jobs) * self._fold_bytes(X, splits)
+        every = [(np.arange(splits[0][0].size + splits[0][1].size), None)]
+        room = limit - max(effective_n_jobs(jobs) * self._fold_bytes(X, splits), self._fold_bytes(X, every))
         return fixed_kernels(self.kernels, X, as_numbers(X), room, available_threads())
 
     def _report(self, folds: list[FoldResult], n_points: int) -> None:
@@ -197,15 +198,20 @@ class SearchCV(BaseMKL):
         for name in set(AXES.values()) & set(own):
             setattr(self, f"{name}_", self.best_params_.get(name, own[name]))
 
-    def _refit(self, base: Any, X: Any, y: np.ndarray, weight: np.ndarray | None, whole: Lent | None) -> None:
+    def _refit(self, base: Any, task: Task, lent: Lent | None) -> None:
         """Sets: best_estimator_, refit_time_, and the fitted attributes of the best estimator."""
         model = base.set_params(**self.best_params_)
-        # kernels of a stack were examined already
-        model._lent = whole
+        if lent is None and task.known:
+            every = np.arange(len(task.y))
+            lent = Lent(lambda: make_kernels(replace(task, model=clone(base)), every, every[:0]))
+        # kernels that were computed, or examined, already
+        model._lent = lent
         began = time.perf_counter()
-        model.fit(X, y, **({} if weight is None else {"sample_weight": weight}))
+        model.fit(task.X, task.y, **({} if task.weight is None else {"sample_weight": task.weight}))
         self.refit_time_ = time.perf_counter() - began
         del model._lent
+        if isinstance(model._expansion, FoldExpansion):
+            model._expansion = model._expansion.other()
         parameters = set(self.get_params(deep=False))
         for name, value in vars(model).items():
             if name not in parameters:

@@ -21,6 +21,7 @@ from multikernel.losses import (
     SquaredHinge,
 )
 from multikernel.machines.base import Machine
+from multikernel.machines.crammer import CrammerSinger
 from multikernel.machines.ridge import Ridge
 from multikernel.machines.smooth import Smooth
 from multikernel.machines.svc import SVC
@@ -44,6 +45,8 @@ class Task:
 
 
 def _hinge(estimator: Any, y: np.ndarray, cost: np.ndarray) -> Machine:
+    if y.ndim > 1:
+        return CrammerSinger(y.argmax(axis=1), cost, estimator.fit_intercept, y.shape[1])
     return SVC(y, cost, estimator.fit_intercept)
 
 
@@ -60,7 +63,7 @@ def _smooth(loss: Loss) -> Task:
 
 
 CLASSIFICATION = {
-    "hinge": Task(_hinge),
+    "hinge": Task(_hinge, several=True),
     "squared": Task(_ridge, several=True),
     "squared_hinge": _smooth(SquaredHinge()),
     "smooth_hinge": _smooth(SmoothHinge()),
@@ -76,7 +79,7 @@ REGRESSION = {
 
 # losses given as objects that have a machine of their own; all others are smooth
 _OWN = {
-    Hinge: lambda loss: Task(lambda est, y, cost: _hinge(est, y, cost * loss.C)),
+    Hinge: lambda loss: Task(lambda est, y, cost: _hinge(est, y, cost * loss.C), several=True),
     Squared: lambda loss: Task(lambda est, y, cost: _ridge(est, y, cost * loss.C), several=True),
     EpsilonInsensitive: lambda loss: Task(
         lambda est, y, cost: SVR(y, cost * loss.C, loss.epsilon, est.fit_intercept)
@@ -111,7 +114,7 @@ def classification_machine(estimator: Any, y: np.ndarray, cost: np.ndarray) -> M
     if y.ndim > 1 and not task.several:
         raise ValueError(
             f"The 'multiclass' parameter of {type(estimator).__name__} must be 'ovr' or 'ovo' for more than two "
-            f"classes and the loss {estimator.loss!r}. Got 'joint' instead, which goes with loss='squared'."
+            f"classes and the loss {estimator.loss!r}. Got 'joint' instead, which goes with loss='hinge' and loss='squared'."
         )
     return task.machine(estimator, y, cost)
 

@@ -11,8 +11,11 @@ from functools import partial
 import numpy as np
 
 from multikernel.gram.base import Gram
-from multikernel.gram.blocks import add_products
+from multikernel.gram.blocks import add_row_products
 from multikernel.gram.loops import add_outputs, gather_block
+
+# rows gathered at a time
+_ROWS = 256
 
 
 class Combined:
@@ -88,12 +91,12 @@ class Combined:
         return out
 
     def apply_change(self, delta: np.ndarray) -> np.ndarray:
-        """Return K_beta delta, for delta of shape (n,) or (n, c), from the rows of its non-zero entries."""
-        idx = np.flatnonzero(delta if delta.ndim == 1 else delta.any(axis=1))
+        """Return K_beta delta, delta of shape (n,) or (n, c), from the rows of its non-zero entries."""
+        if delta.ndim > 1:
+            return self._apply_columns(delta)
+        idx = np.flatnonzero(delta)
         self.ensure(idx)
         team, n = self.gram.team, self.gram.n_samples
-        if delta.ndim > 1:
-            return self._apply_columns(idx, delta)
         out = np.zeros((1, n))
         D = self.scale * delta[None, idx]
         which = np.zeros(1, np.intp)
@@ -103,16 +106,20 @@ class Combined:
         )
         return out[0]
 
-    def _apply_columns(self, idx: np.ndarray, delta: np.ndarray) -> np.ndarray:
-        """K_beta delta for columns: each thread sums its own rows."""
-        parts = [
-            (idx[lo:hi], np.zeros((self.gram.n_samples, delta.shape[1])))
-            for lo, hi in self.gram.team.split(len(idx), 256)
-        ]
-        self.gram.team.run(
-            partial(add_products, self.matrix, rows, self.scale * delta[rows], out) for rows, out in parts
-        )
-        return sum((out for _, out in parts), np.zeros((self.gram.n_samples, delta.shape[1])))
+    def _apply_columns(self, delta: np.ndarray) -> np.ndarray:
+        """K_beta delta for columns, by its non-zero rows: no other row of the matrix is formed."""
+        idx = np.flatnonzero(delta.any(axis=1))
+        self.ensure(idx)
+        n, team = self.gram.n_samples, self.gram.team
+        out = np.zeros(delta.shape)
+        if self.have.all():
+            columns = np.ascontiguousarray(self.scale * delta.T)
+            team.run(partial(add_row_products, self.matrix[lo:hi], columns, out[lo:hi]) for lo, hi in team.split(n, 64))
+            return out
+        for start in range(0, len(idx), _ROWS):
+            rows = idx[start : start + _ROWS]
+            out += self.matrix[rows].astype(np.float64).T @ (self.scale * delta[rows])
+        return out
 
     def restrict(self, idx: np.ndarray) -> Restricted:
         """Return the combined kernel on a subset of the samples, rows again on demand."""

@@ -53,13 +53,13 @@ def gather_square(stack: KernelStack, team: Team) -> tuple[np.ndarray, Sums]:
     rows = np.arange(n) if rows is None else rows
     cols = np.arange(n) if cols is None else cols
     out = np.empty((p, n, n), stack.dtype)
-    sums = np.empty((p, n))
+    sums, ones = np.empty((p, n)), np.ones(n)
 
     def some(first: int, last: int) -> None:
         for k in range(first, last):
             K = stack._data[k]
             if _loops_apply(K):
-                gather_with_sums(read_only(K), rows, cols, out[k], sums[k])
+                gather_with_dots(read_only(K), rows, cols, ones, out[k], sums[k])
             else:
                 take_block(K, rows, cols, out.dtype, out[k])
                 sums[k] = out[k].sum(axis=1, dtype=np.float64)
@@ -67,6 +67,16 @@ def gather_square(stack: KernelStack, team: Team) -> tuple[np.ndarray, Sums]:
     team.run(partial(some, first, last) for first, last in team.split(p))
     diagonal = np.array([np.diagonal(K) for K in out], np.float64)
     return out, Sums(diagonal, sums, np.zeros(p, bool))
+
+
+def gather_with_product(K: np.ndarray, idx: np.ndarray, weight: np.ndarray, out: np.ndarray) -> np.ndarray:
+    """Return K[idx][:, idx] w in float64.
+
+    Sets: out, to K[idx][:, idx].
+    """
+    product = np.empty(len(idx))
+    gather_with_dots(read_only(K), idx, idx, weight, out, product)
+    return product
 
 
 def gather_rows(stack: KernelStack, kernel: int, train_ids: np.ndarray) -> np.ndarray:
@@ -91,12 +101,12 @@ def gather_block_of(K, rows, cols, out):
 
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
-def gather_with_sums(K, rows, cols, out, sums):
-    """out[r, c] = K[rows_r, cols_c], and the sums of its rows in float64."""
+def gather_with_dots(K, rows, cols, weight, out, dots):
+    """out[r, c] = K[rows_r, cols_c], and the products of its rows with the weights in float64."""
     for r in range(rows.shape[0]):
         row, o = K[rows[r]], out[r]
         total = 0.0
         for c in range(cols.shape[0]):
             o[c] = row[cols[c]]
-            total += o[c]
-        sums[r] = total
+            total += weight[c] * o[c]
+        dots[r] = total

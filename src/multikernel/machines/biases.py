@@ -36,8 +36,19 @@ def best_biases(D: np.ndarray, C: np.ndarray, y: np.ndarray, b: np.ndarray, accu
     >>> round(loss, 6)
     4.0
     """
-    b, value = _descend(D, C, y, np.bincount(y, C, D.shape[1]), b, accuracy, size)
-    return b - b.mean(), value
+    N = np.bincount(y, C, D.shape[1])
+    if N.all():
+        b, value = _descend(D, C, y, N, b, accuracy, size)
+        return b - b.mean(), value
+    # classes without samples: as low as it takes for them to cost nothing
+    here = np.flatnonzero(N)
+    part, codes = np.ascontiguousarray(D[:, here]), np.searchsorted(here, y)
+    b = b.copy()
+    b[here], value = _descend(part, C, codes, N[here], b[here], accuracy, size)
+    levels = (part + b[here]).max(axis=1)
+    for u in np.flatnonzero(N == 0):
+        b[u] = (levels - D[:, u]).min()
+    return b, value
 
 
 @njit(cache=True, nogil=True)

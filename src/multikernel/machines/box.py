@@ -150,7 +150,8 @@ class Climb:
             stuck = 0 if top - bottom < 0.9 * best else stuck + 1
             best = min(best, top - bottom)
             # slopes are sums of many terms: below some point they are rounding, and no step makes them smaller
-            if status == CONVERGED or (stuck > 5 and best < _ROUNDING * (100.0 + rows.diag.max() * np.abs(self.a).sum())):
+            terms = 100.0 + rows.diag.max() * np.abs(self.a).sum()
+            if status == CONVERGED or (stuck > 5 and best < _ROUNDING * terms):
                 return
             if patience < 0:
                 self._jump(rows)
@@ -266,7 +267,7 @@ def _solve_reduced(combined: Combined, idx: np.ndarray, rhs: np.ndarray, balance
 
 def _solve_ridged(combined: Combined, idx: np.ndarray, rhs: np.ndarray) -> np.ndarray:
     """Solve (K_beta[idx, idx] + ridge I) X = rhs, the ridge as small as a Cholesky factorisation allows."""
-    mean = max(float(combined.diag[idx].mean()), np.finfo(np.float32).tiny)
+    mean = max(float(combined.diag[idx].mean()), float(np.finfo(np.float32).tiny))
     for power in range(-6 if combined.matrix.dtype == np.float32 else -11, 1):
         K = combined.block(idx)
         K.flat[:: len(idx) + 1] += mean * 10.0**power

@@ -111,20 +111,16 @@ class CrammerSinger(Machine):
             amount = min(sums[u], -sums[v])
             if amount <= 1e-15 * self.scale:
                 break
-            room = self.upper[:, v] - a[:, v]
-            for chosen in (room * (a[:, u] < self.upper[:, u]) * (room > _ON_BOUND * self.C), room):
-                total = float(chosen.sum())
-                if total <= 0 or amount <= 0:
-                    continue
-                share = min(1.0, amount / total)
-                a[:, u] -= share * chosen
-                a[:, v] += share * chosen
-                if share == 1.0:
-                    full = chosen > 0
-                    a[full, v] = self.upper[full, v]
-                amount -= share * total
+            for first in (True, False):
                 room = self.upper[:, v] - a[:, v]
-                if share < 1.0:
+                if first:
+                    room = room * ((a[:, u] < self.upper[:, u]) & (room > _ON_BOUND * self.C))
+                total = float(room.sum())
+                share = min(1.0, amount / total) if total > 0 else 0.0
+                a[:, u] -= share * room
+                a[:, v] = np.minimum(a[:, v] + share * room, self.upper[:, v])
+                amount -= share * total
+                if share < 1.0 and total > 0:
                     break
         return a
 

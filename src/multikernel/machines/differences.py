@@ -12,6 +12,8 @@ from functools import partial
 
 import numpy as np
 from scipy.linalg import LinAlgError
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from multikernel.gram.combined import Combined
 from multikernel.machines.crammer_loops import difference_block
@@ -45,9 +47,15 @@ class Differences:
             t = np.arange(len(self.i))
             B[t, self.u] = 1.0
             B[t, self.v] -= 1.0
+            B = B[:, self._independent()]
             X = self.factor.solve(B).astype(np.float64)
-            # constants among classes that share rows are of no account: a pseudo-inverse
-            self.columns = B, X @ np.linalg.pinv(B.T @ X, rcond=1e-7, hermitian=True)
+            self.columns = B, np.linalg.lstsq(B.T @ X, X.T, rcond=1e-15)[0].T
+
+    def _independent(self) -> np.ndarray:
+        """Return the classes without one of each set that rows connect: its column sum follows from the others."""
+        links = coo_array((np.ones(len(self.u)), (self.u, self.v)), shape=(self.c, self.c))
+        first = np.unique(connected_components(links, directed=False)[1], return_index=True)[1]
+        return np.setdiff1d(np.arange(self.c), first)
 
     def _factorise(self, combined: Combined):
         combined.ensure(self.rows)
@@ -71,6 +79,8 @@ class Differences:
         x = self.factor.solve((R[:, self.i, self.u] - R[:, self.i, self.v]).T).astype(np.float64)
         if self.columns is not None:
             B, X = self.columns
+            # twice, for rounding
+            x -= X @ (B.T @ x)
             x -= X @ (B.T @ x)
         Z = np.zeros((len(self.rows), self.c, len(R)))
         at = np.searchsorted(self.rows, self.i)

@@ -9,10 +9,9 @@ Three phases, chosen by the gap alone:
    (Sonnenburg et al. 2006, Kloft et al. 2011), until the free set means something (a machine without bursts
    solves its problem twice);
 2. Newton: the second-order step, the coefficients moved along with it to first order, the inner solver to clean up;
-3. level: where kernels are rank-deficient J has kinks, and one a need not certify the optimum; after a few steps
-   without progress the weights are projected onto a level set of the cuts collected so far (as in the level method;
-   halfway to their minimiser where the projection is not cheap), whose multipliers give the lower bound. Newton's
-   method is tried again whenever that has brought the gap down tenfold.
+3. closed form: where kernels are rank-deficient J has kinks, and one a need not certify the optimum; after a few steps
+   without progress the alternating method takes over from the best point, with its steps on the cuts that certify
+   where no single a does. Newton's method is tried again whenever that has brought the gap down tenfold.
 
 We differ from the paper in phases 1 and 3 and in moving the coefficients with the weights.
 """
@@ -20,26 +19,26 @@ We differ from the paper in phases 1 and 3 and in moving the coefficients with t
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from multikernel.certificate import Certificate
-from multikernel.masters import CutModel
 from multikernel.problem import Point
+from multikernel.solvers.alternating import Alternating
 from multikernel.solvers.base import Solver, Step
 
 
 @dataclass
 class _State:
     tol: float
-    cuts: CutModel
     best: tuple[np.ndarray, np.ndarray]
     upper: float = np.inf
     gap: float = np.inf
     epochs: int = 0
     waited: int = 0
-    retry: float = 0.0
+    stalled: float = np.inf
+    rest: Any = None
     damping: float = 1.0
     interleaving: bool = True
 
@@ -57,7 +56,9 @@ class Newton(Solver):
     handover : float
         Relative gap at which interleaving ends.
     patience : int
-        Steps without progress before a cut step.
+        Steps without progress before the other method takes over.
+    fallback : Solver
+        The other method.
     """
 
     requires: ClassVar[tuple[str, ...]] = ("machine.curvature", "mixing.newton_step")
@@ -67,11 +68,11 @@ class Newton(Solver):
     burst: int = 600
     handover: float = 0.25
     patience: int = 3
+    fallback: Solver = Alternating(patience=5)
 
     def start(self, point: Point, tol: float) -> _State:
-        cuts = CutModel(point.problem.mixing, point.problem.gram.n_kernels)
         interleaving = not point.problem.mixing.fixed(len(point.beta))
-        return _State(tol, cuts, (point.beta, point.a), interleaving=interleaving)
+        return _State(tol, (point.beta, point.a), interleaving=interleaving)
 
     def step(self, point: Point, state: _State, certificate: Certificate) -> Step:
         gap = certificate.relative
@@ -85,7 +86,9 @@ class Newton(Solver):
             state.interleaving = False
             self._newton(point, state, gap, accuracy)
         else:
-            lower = self._level(point, state, accuracy)
+            if state.waited == self.patience:
+                state.rest = self.fallback.start(point, state.tol)
+            lower = self.fallback.step(point, state.rest, certificate).lower
         self._judge(point, state, max(certificate.lower, lower))
         return Step(lower)
 
@@ -108,24 +111,10 @@ class Newton(Solver):
         point.set_weights(mixing.saturate(point.beta + move))
         point.solve(accuracy, start=a)
 
-    def _level(self, point: Point, state: _State, accuracy: float) -> float:
-        mixing, cuts = point.problem.mixing, state.cuts
-        target, lower = cuts.minimise()
-        beta = 0.5 * (state.best[0] + target)
-        if hasattr(mixing, "linear_rows"):
-            level = 0.5 * (max(lower, state.upper - state.gap) + state.upper)
-            projected = cuts.project(point.beta, level)
-            if cuts.value(projected) < 0.5 * (level + state.upper):
-                beta = projected
-        point.set_weights(mixing.saturate(beta))
-        point.solve(0.1 * accuracy)
-        return lower
-
     def _judge(self, point: Point, state: _State, lower: float) -> None:
         """Keep the better of this point and the best one; count the steps that bring neither bound closer."""
         machine, q = point.problem.machine, point.q
         g = machine.dual(point.a)
-        state.cuts.add(g, q)
         upper = machine.primal(point.f, float(point.beta @ q))[0]
         lower = max(lower, g - 0.5 * point.problem.mixing.support(q)[0])
         if state.interleaving:
@@ -138,7 +127,8 @@ class Newton(Solver):
         progress = gap < 0.7 * state.gap
         state.gap = min(gap, state.gap)
         if state.waited >= self.patience:
-            if state.gap < state.retry:
+            state.waited += 1
+            if state.gap < 0.1 * state.stalled:
                 self._return_to_best(point, state)
                 state.waited = 0
             return
@@ -150,7 +140,8 @@ class Newton(Solver):
             state.damping = min(1.0, 3.0 * state.damping)
         state.waited = 0 if progress else state.waited + 1
         if state.waited == self.patience:
-            state.retry = 0.1 * state.gap
+            state.stalled = state.gap
+            self._return_to_best(point, state)
 
     def _return_to_best(self, point: Point, state: _State) -> None:
         point.set_weights(state.best[0])

@@ -4,8 +4,9 @@ Problem: the dual of min over B of max_{a in A} g(a) - 1/2 beta'q(a), where q_k 
 
     max  g(a) - 1/2 s     over  a in A,   |L_k' a|^2 <= t_k for every k,   sigma_B(t) <= s
 
-Given: a machine with g linear but for eps |a|_1, on a box with one equality, and a mixing whose support
-function has rows for a conic solver; each kernel is factorised by its eigenvectors, tiny eigenvalues dropped.
+Given: a machine with g linear but for eps |a|_1, on a box with linear equalities, and a mixing whose support
+function has rows for a conic solver; each kernel is factorised by its eigenvectors, tiny eigenvalues dropped. Where
+coefficients have several columns, L_k'a stands for those of all columns: (9) in Zien & Ong 2007.
 Returned: weights, the multipliers of the p quadratic constraints, and the a of the programme itself, which
 is the one that certifies where kernels are rank-deficient and a solution at fixed weights need not. When
 the pair misses the tolerance, the inner solver polishes a at these weights, and the bound of the conic a is
@@ -22,6 +23,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+from scipy import sparse
 
 from multikernel.certificate import Certificate, certify
 from multikernel.cones import boundary_point, solve_conic
@@ -72,14 +74,15 @@ class QCQP(Solver):
 
     def start(self, point: Point, tol: float) -> _State:
         gram = point.problem.gram
-        needed = _BYTES * gram.n_kernels * gram.n_samples**2
+        conic = point.problem.machine.conic()
+        needed = _BYTES * gram.n_kernels * gram.n_samples**2 * conic.columns
         if needed > self.memory_limit:
             raise ValueError(
                 f"The solver 'qcqp' needs about {needed / 1e9:.3g} GB for {gram.n_kernels} kernels on "
                 f"{gram.n_samples} samples, more than its memory_limit of {self.memory_limit / 1e9:.3g} GB: "
                 "it is meant for small problems, choose another solver."
             )
-        everything, normal = np.arange(gram.n_samples), _normal(point.problem.machine.conic())
+        everything, normal = np.arange(gram.n_samples), _normal(conic, gram.n_samples)
         kernels = (gram.rows(everything, np.array([k]))[0] for k in range(gram.n_kernels))
         return _State(tol, [_factor(K.astype(np.float64), normal) for K in kernels])
 
@@ -93,7 +96,7 @@ class QCQP(Solver):
         for factor in self.units:
             a, beta = _solve_programme(state.factors, conic, mixing, factor * unit, factor * size)
             point.set_weights(boundary_point(beta, mixing))
-            point.set_dual(machine.repair(factor * unit * a))
+            point.set_dual(machine.repair(factor * unit * a.reshape(point.a.shape)))
             if best.take(point, state.tol):
                 break
             point.solve(0.1 * state.tol * best.size)
@@ -121,8 +124,10 @@ class _Best:
         return self.upper - self.lower <= tol * self.size
 
 
-def _normal(conic) -> np.ndarray | None:
-    """The unit vector to which every a is orthogonal, if there is one."""
+def _normal(conic, n: int) -> np.ndarray | None:
+    """The unit vector to which every column of a is orthogonal, if there is one."""
+    if conic.columns > 1:
+        return np.full(n, n**-0.5) if conic.centred else None
     if conic.equality is None or conic.total != 0:
         return None
     return conic.equality / np.linalg.norm(conic.equality)
@@ -146,28 +151,29 @@ def _solve_programme(factors, conic, mixing, unit, size) -> tuple[np.ndarray, np
     tube = np.arange(n if conic.eps else 0) + n + support.A.shape[1]
     width = n + support.A.shape[1] + len(tube)
     a, t, s = np.arange(n), np.arange(n, n + p), n + p
+    eye = sparse.eye_array(n)
     box = ConeRows(
-        np.vstack([-np.eye(n), np.eye(n)]),
+        sparse.vstack([-eye, eye]),
         np.concatenate([-conic.lower, conic.upper]) / unit,
         (("nonnegative", 2 * n),),
     )
     blocks = [(box, a), (support, np.arange(n, n + support.A.shape[1]))]
     if conic.eps:
         # |a_i| <= u_i, and eps u_i is paid
-        eye = np.eye(n)
-        sides = ConeRows(np.block([[eye, -eye], [-eye, -eye]]), np.zeros(2 * n), (("nonnegative", 2 * n),))
-        blocks.append((sides, np.concatenate([a, tube])))
+        sides = sparse.block_array([[eye, -eye], [-eye, -eye]])
+        blocks.append((ConeRows(sides, np.zeros(2 * n), (("nonnegative", 2 * n),)), np.concatenate([a, tube])))
     if conic.equality is not None:
-        blocks.append((ConeRows(conic.equality[None], np.array([conic.total / unit]), (("zero", 1),)), a))
+        rows = sparse.coo_array(np.atleast_2d(conic.equality))
+        m = rows.shape[0]
+        blocks.append((ConeRows(rows, np.full(m, conic.total / unit), (("zero", m),)), a))
     head = len(blocks)
     for k, L in enumerate(factors):
         # |L'a|^2 <= t  as  |((t - 1)/2, L'a)| <= (t + 1)/2
-        rows = np.zeros((2 + L.shape[1], n + 1))
-        rows[:2, n] = -0.5
-        rows[2:, :n] = -unit / np.sqrt(size) * L.T
-        b = np.zeros(len(rows))
+        outputs = sparse.kron(-unit / np.sqrt(size) * L.T, sparse.eye_array(conic.columns))
+        rows = sparse.block_array([[None, np.full((2, 1), -0.5)], [outputs, None]])
+        b = np.zeros(rows.shape[0])
         b[:2] = 0.5, -0.5
-        blocks.append((ConeRows(rows, b, (("second_order", len(rows)),)), np.append(a, t[k])))
+        blocks.append((ConeRows(rows, b, (("second_order", len(b)),)), np.append(a, t[k])))
     cost = np.zeros(width)
     cost[a], cost[tube], cost[s] = -unit / size * conic.linear, unit / size * conic.eps, 0.5
     x, z = solve_conic(np.zeros(width), cost, blocks)
