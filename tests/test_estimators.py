@@ -8,7 +8,14 @@ from sklearn.utils.estimator_checks import (
     parametrize_with_checks,
 )
 
-from multikernel import DiscriminantMKLClassifier, MKLClassifier, MKLOneClass, MKLRegressor
+from multikernel import (
+    DiscriminantMKLClassifier,
+    MKLClassifier,
+    MKLClassifierCV,
+    MKLOneClass,
+    MKLRegressor,
+    MKLRegressorCV,
+)
 from multikernel.kernels import RBF, Linear
 
 # a new estimator is one line, and inherits the whole battery
@@ -27,6 +34,8 @@ ESTIMATORS = [
     MKLRegressor(
         [RBF(), ("linear", Linear(), slice(None))], norm=2.0, normalize=["center", "cosine"], fit_intercept=False
     ),
+    MKLClassifierCV(Cs=[0.1, 1.0], cv=2),
+    MKLRegressorCV([RBF(width=2.0), Linear()], Cs=[0.1, 1.0], norms=[1.0, 2.0], cv=2),
     MKLOneClass(nu=0.3),
     MKLOneClass(norm=2.0, gram="lazy"),
 ]

@@ -104,6 +104,8 @@ class FoldComputed(ComputedKernels):
         The samples.
     """
 
+    bank: SlicedBank  # type: ignore[assignment]
+
     def __init__(self, bank: SlicedBank, train: np.ndarray, test: np.ndarray, *args: Any, **options: Any) -> None:
         self.test = test
         super().__init__(bank, train, *args, **options)

@@ -12,6 +12,7 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from inspect import signature
 from numbers import Real
 from typing import Any
 
@@ -21,8 +22,8 @@ from joblib import Parallel, delayed, effective_n_jobs
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import FitFailedWarning
 from sklearn.metrics import check_scoring
-from sklearn.model_selection import ParameterGrid, check_cv
-from sklearn.utils.validation import check_is_fitted
+from sklearn.model_selection import GridSearchCV, ParameterGrid, check_cv
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from multikernel.estimators.base import BaseMKL
 from multikernel.estimators.folds import FoldExpansion, fixed_kernels
@@ -64,21 +65,23 @@ class SearchCV(BaseMKL):
         own = self.get_params(deep=False)
         base = clone(self._base(**{name: own[name] for name in self._base._get_param_names()}))
         scorer = check_scoring(base, scoring=self.scoring)
-        bytes_left, jobs = self._share(X, splits)
+        jobs = min(len(splits), effective_n_jobs(self.n_jobs))
+        limit = default_limit() if self.memory_limit is None else parse_bytes(self.memory_limit)
         whole = Lent(lambda: clone(base)._make_kernels(X, weight))
-        threads = max(1, available_threads() // effective_n_jobs(jobs))
         # a limit that outlives those of the fits, which several threads would otherwise lift for each other
         with single_threaded_blas():
             task = Task(
-                model=clone(base).set_params(n_jobs=threads, verbose=0, memory_limit=bytes_left),
+                model=clone(base).set_params(
+                    n_jobs=max(1, available_threads() // jobs), verbose=0, memory_limit=limit / jobs
+                ),
                 points=points, X=X, y=y, weight=weight,
                 scorer=scorer, score_weight=_takes_weight(scorer),
-                known=self._known(X, splits, jobs),
+                known=self._known(X, splits, jobs, limit),
                 # an indefinite kernel is refused here, or every fold repairs its own slice
                 clean=self._precomputed and not whole.kernels.vouched.any(),
                 error_score=self.error_score,
             )  # fmt: skip
-            folds = Parallel(n_jobs=jobs, prefer="threads")(delayed(run_fold)(task, *split) for split in splits)
+            folds = Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(run_fold)(task, *split) for split in splits)
         self._report(folds, len(points))
         self.cv_results_ = results_table(points, folds)
         self.weights_path_ = weights_path(folds, len(points))
@@ -134,36 +137,18 @@ class SearchCV(BaseMKL):
 
     # ---- the work
 
-    def _share(self, X: Any, splits: list) -> tuple[float | None, int | None]:
-        """Return the memory of a fold, and how many run at once.
-
-        That is what ``n_jobs`` or the surrounding joblib backend says; otherwise up to two folds a thread, which leaves
-        few idle, as long as their kernels have room beside each other.
-        """
-        limit = default_limit() if self.memory_limit is None else parse_bytes(self.memory_limit)
-        if self.n_jobs is None and effective_n_jobs(None) > 1:
-            return self.memory_limit, None
-        if self.n_jobs is None:
-            room = max(1, int(limit // max(1.0, self._fold_bytes(X, splits))))
-            jobs = min(len(splits), 2 * available_threads(), room)
-        else:
-            jobs = min(len(splits), effective_n_jobs(self.n_jobs))
-        return limit / jobs, jobs
-
-    def _fold_bytes(self, X: Any, splits: list) -> float:
-        """Bytes of the dense kernels of the largest fold."""
-        n = max(len(train) for train, _ in splits)
+    def _dense_bytes(self, X: Any, n: int) -> float:
+        """Bytes of the dense kernels on n samples, and of the combined one."""
         p = X.shape[2] if self._precomputed else len(expand_entries(self.kernels, X))
         return (p + 1) * n * n * (X.dtype if self._precomputed else storage_dtype(p, n)).itemsize
 
-    def _known(self, X: Any, splits: list, jobs: int | None) -> dict:
+    def _known(self, X: Any, splits: list, jobs: int, limit: float) -> dict:
         """Kernels that every fold slices, where they have room beside those of the folds at work, and of the refit."""
         if self._precomputed or self.gram not in ("auto", "dense"):
             return {}
-        limit = default_limit() if self.memory_limit is None else parse_bytes(self.memory_limit)
-        every = [(np.arange(splits[0][0].size + splits[0][1].size), None)]
-        room = limit - max(effective_n_jobs(jobs) * self._fold_bytes(X, splits), self._fold_bytes(X, every))
-        return fixed_kernels(self.kernels, X, as_numbers(X), room, available_threads())
+        largest = max(len(train) for train, _ in splits)
+        at_work = max(jobs * self._dense_bytes(X, largest), self._dense_bytes(X, _num_samples(X)))
+        return fixed_kernels(self.kernels, X, as_numbers(X), limit - at_work, available_threads())
 
     def _report(self, folds: list[FoldResult], n_points: int) -> None:
         """Warn of what failed, or raise where everything did."""
@@ -238,7 +223,12 @@ def _positions(idx: Any, n: int) -> np.ndarray:
 
 
 def _takes_weight(scorer: Callable) -> bool:
-    """Whether the scorer asked for sample weights by metadata routing."""
-    if not sklearn.get_config().get("enable_metadata_routing") or not hasattr(scorer, "get_metadata_routing"):
-        return False
-    return scorer.get_metadata_routing().score.requests.get("sample_weight") is True
+    """Whether GridSearchCV hands sample weights to this scorer: where it takes them or, with metadata routing, asks."""
+    if sklearn.get_config().get("enable_metadata_routing"):
+        request = getattr(scorer, "get_metadata_routing", lambda: None)()
+        return getattr(getattr(request, "score", None), "requests", {}).get("sample_weight") is True
+    # before scikit-learn 1.7 scorers had no such method, and got no weights
+    accepts = getattr(scorer, "_accept_sample_weight", None)
+    if accepts is None and hasattr(GridSearchCV, "_check_scorers_accept_sample_weight"):
+        return "sample_weight" in signature(scorer).parameters
+    return accepts is not None and accepts()

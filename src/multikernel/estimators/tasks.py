@@ -114,7 +114,8 @@ def classification_machine(estimator: Any, y: np.ndarray, cost: np.ndarray) -> M
     if y.ndim > 1 and not task.several:
         raise ValueError(
             f"The 'multiclass' parameter of {type(estimator).__name__} must be 'ovr' or 'ovo' for more than two "
-            f"classes and the loss {estimator.loss!r}. Got 'joint' instead, which goes with loss='hinge' and loss='squared'."
+            f"classes and the loss {estimator.loss!r}. Got 'joint' instead, which goes with loss='hinge' and "
+            "loss='squared'."
         )
     return task.machine(estimator, y, cost)
 

@@ -63,53 +63,48 @@ def loss_at(D, C, y, b):
     return total
 
 
-@njit(cache=True, nogil=True)
-def _newton(s, M, C, target, cross, step_h, step_b, ds, dM, fresh, L):
-    """Set the step towards s M + cross = target; the matrix is formed and factorised where ``fresh``."""
-    n, c = s.shape
-    rhs = np.zeros(c)
-    sums = np.empty(n)
-    if fresh:
-        L[:] = 0.0
-    for i in range(n):
-        total, W = 0.0, 0.0
+@njit(cache=True, nogil=True, error_model="numpy")
+def _factorise(w, W, L):
+    """Set L to the Cholesky factor of the system of the biases, sum_i diag(w_i) - w_i w_i' / W_i, W_i = sum_u w_iu."""
+    c = w.shape[1]
+    V = np.empty_like(w)
+    for i in range(w.shape[0]):
+        root = 1.0 / np.sqrt(W[i])
         for u in range(c):
-            comp = (target - cross[i, u]) / s[i, u] - M[i, u]
-            dM[i, u] = comp
-            total += comp
-            W += M[i, u] / s[i, u]
-        sums[i] = total / W
-        for u in range(c):
-            w = M[i, u] / s[i, u]
-            rhs[u] += w * sums[i] - dM[i, u]
-            if fresh:
-                for v in range(u):
-                    L[u, v] += w * (M[i, v] / s[i, v]) / W
-    if fresh:
-        # a Laplacian: each diagonal is the sum of the other entries of its row, and is formed as such
-        for u in range(c):
-            for v in range(u):
-                L[u, u] += L[u, v]
-                L[v, v] += L[u, v]
-        largest = 0.0
-        for u in range(c):
-            largest = max(largest, L[u, u])
-            for v in range(u):
-                L[u, v] = -L[u, v]
-        # the last bias stays near where it is; Cholesky in place
-        L[c - 1, c - 1] += largest
-        for u in range(c):
-            tiny = 1e-13 * L[u, u] + 1e-30 * largest + 1e-300
-            for v in range(u + 1):
-                x = L[u, v]
-                for k in range(v):
-                    x -= L[u, k] * L[v, k]
-                if u == v:
-                    L[u, u] = np.sqrt(max(x, tiny))
-                else:
-                    L[u, v] = x / L[v, v]
+            V[i, u] = w[i, u] * root
+    L[:] = np.dot(V.T, V)
+    # a Laplacian: each diagonal is the sum of the other entries of its row, and is formed as such
+    largest = 0.0
     for u in range(c):
-        x = rhs[u]
+        L[u, u] = 0.0
+        L[u, u] = L[u].sum()
+        largest = max(largest, L[u, u])
+    # the last bias stays near where it is
+    L[c - 1, c - 1] += largest
+    for u in range(c):
+        tiny = 1e-13 * L[u, u] + 1e-30 * largest + 1e-300
+        for v in range(u + 1):
+            x = L[u, u] if u == v else -L[u, v]
+            for k in range(v):
+                x -= L[u, k] * L[v, k]
+            L[u, v] = np.sqrt(max(x, tiny)) if u == v else x / L[v, v]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _newton(w, W, L, comp, step_h, step_b, ds):
+    """Set the step of h, b, s; comp, what s M is to become over s less M, becomes the step of M."""
+    n, c = w.shape
+    step_b[:] = 0.0
+    for i in range(n):
+        total = 0.0
+        for u in range(c):
+            total += comp[i, u]
+        total /= W[i]
+        step_h[i] = total
+        for u in range(c):
+            step_b[u] += w[i, u] * total - comp[i, u]
+    for u in range(c):
+        x = step_b[u]
         for k in range(u):
             x -= L[u, k] * step_b[k]
         step_b[u] = x / L[u, u]
@@ -119,35 +114,34 @@ def _newton(s, M, C, target, cross, step_h, step_b, ds, dM, fresh, L):
             x -= L[k, u] * step_b[k]
         step_b[u] = x / L[u, u]
     for i in range(n):
-        W, mean = 0.0, 0.0
+        mean = 0.0
         for u in range(c):
-            w = M[i, u] / s[i, u]
-            W += w
-            mean += w * step_b[u]
-        step_h[i] = sums[i] + mean / W
+            mean += w[i, u] * step_b[u]
+        step_h[i] += mean / W[i]
         for u in range(c):
             ds[i, u] = step_h[i] - step_b[u]
-            dM[i, u] -= M[i, u] / s[i, u] * ds[i, u]
+            comp[i, u] -= w[i, u] * ds[i, u]
 
 
-@njit(cache=True, nogil=True)
-def _length(x, dx):
-    longest = 1.0
+@njit(cache=True, nogil=True, error_model="numpy")
+def _length(x, inverse, dx):
+    """Return the longest step, at most one, that keeps x + t dx positive; ``inverse`` is 1 / x."""
+    steepest = 1.0
     for i in range(x.shape[0]):
         for u in range(x.shape[1]):
-            if dx[i, u] < 0.0:
-                longest = min(longest, -x[i, u] / dx[i, u])
-    return longest
+            steepest = max(steepest, -dx[i, u] * inverse[i, u])
+    return 1.0 / steepest
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def _descend(D, C, y, N, b, accuracy, size):
     n, c = D.shape
     total = C.sum()
     best, value = b.copy(), loss_at(D, C, y, b)
     b = b.copy()
-    h = np.empty(n)
-    s, M = np.empty((n, c)), np.empty((n, c))
+    h, W = np.empty(n), np.empty(n)
+    s, M, w = np.empty((n, c)), np.empty((n, c)), np.empty((n, c))
+    inverse, over = np.empty((n, c)), np.empty((n, c))
     # a common slack of the size of the mean loss, so that s M is not too unlike from the start
     slack = max(value / total, 0.1 * np.abs(D).max(), 1e-300)
     for i in range(n):
@@ -157,34 +151,44 @@ def _descend(D, C, y, N, b, accuracy, size):
         h[i] = most + slack
         for u in range(c):
             M[i, u] = C[i] * N[u] / total
-    ds, dM, cross = np.empty((n, c)), np.empty((n, c)), np.zeros((n, c))
+    ds, dM = np.empty((n, c)), np.empty((n, c))
     step_h, step_b, L = np.empty(n), np.empty(c), np.zeros((c, c))
     for _ in range(_ITERATIONS):
-        gap, lower = 0.0, 0.0
+        gap, lower, now = 0.0, 0.0, 0.0
         for i in range(n):
+            W[i] = 0.0
+            least = np.inf
             for u in range(c):
-                s[i, u] = max(h[i] - b[u] - D[i, u], 1e-300)
-                gap += s[i, u] * M[i, u]
+                x = max(h[i] - b[u] - D[i, u], 1e-300)
+                s[i, u] = x
+                least = min(least, x)
+                inverse[i, u] = 1.0 / x
+                over[i, u] = 1.0 / M[i, u]
+                w[i, u] = M[i, u] * inverse[i, u]
+                W[i] += w[i, u]
+                gap += x * M[i, u]
                 lower += M[i, u] * D[i, u]
-        now = loss_at(D, C, y, b)
+                dM[i, u] = -M[i, u]
+            now += C[i] * (h[i] - least - b[y[i]])
         if now < value:
             value = now
             best[:] = b
         if value - lower <= accuracy * (abs(value) + size) or not gap > 1e-14 * total * slack:
             break
-        mu = gap / (n * c)
-        cross[:] = 0.0
-        _newton(s, M, C, 0.0, cross, step_h, step_b, ds, dM, True, L)
-        p, d = _length(s, ds), _length(M, dM)
+        _factorise(w, W, L)
+        _newton(w, W, L, dM, step_h, step_b, ds)
+        p, d = _length(s, inverse, ds), _length(M, over, dM)
         ahead = 0.0
         for i in range(n):
             for u in range(c):
                 ahead += (s[i, u] + p * ds[i, u]) * (M[i, u] + d * dM[i, u])
-                cross[i, u] = ds[i, u] * dM[i, u]
-        sigma = (ahead / gap) ** 3
-        _newton(s, M, C, sigma * mu, cross, step_h, step_b, ds, dM, False, L)
-        p, d = 0.99 * _length(s, ds), 0.99 * _length(M, dM)
-        if not (np.isfinite(step_h).all() and np.isfinite(dM).all()):
+        target = (ahead / gap) ** 3 * gap / (n * c)
+        for i in range(n):
+            for u in range(c):
+                dM[i, u] = (target - ds[i, u] * dM[i, u]) * inverse[i, u] - M[i, u]
+        _newton(w, W, L, dM, step_h, step_b, ds)
+        p, d = 0.99 * _length(s, inverse, ds), 0.99 * _length(M, over, dM)
+        if not (np.isfinite(step_b.sum()) and np.isfinite(step_h.sum()) and np.isfinite(p * d)):
             break
         for u in range(c):
             b[u] += p * step_b[u]
@@ -192,4 +196,5 @@ def _descend(D, C, y, N, b, accuracy, size):
             h[i] += p * step_h[i]
             for u in range(c):
                 M[i, u] += d * dM[i, u]
-    return best, value
+    # the value as it is, not as rounding left it
+    return best, loss_at(D, C, y, best)

@@ -14,15 +14,20 @@ import numpy as np
 from multikernel.gram.combined import Combined
 from multikernel.machines.base import ConicMachine, Curvature, Machine
 from multikernel.machines.biases import best_biases
+from multikernel.machines.classblocks import ClassBlocks
 from multikernel.machines.crammer_loops import CONVERGED, NEEDS_ROWS, climb, project_rows
 from multikernel.machines.differences import Differences
 
 # the penalty of the column sums, in units of the mean diagonal of the centred kernel
 _PENALTY = 0.05
+# share of the column sums, times the diagonal, by which slopes change when the sums are made zero
+_SMALL_PART = 0.02
 # relative distance from a bound below which a coefficient counts as being on it
 _ON_BOUND = 1e-9
 # row steps per sample without convergence before the free entries are moved together, and how often that is done
-_PATIENCE, _ROUNDS = 20, 20
+_PATIENCE, _ROUNDS, _RAISE = 20, 20, 8.0
+# how much more work one matrix of all free entries may be than one a class
+_DEARER = 2.0
 # largest number of Newton steps of one polish
 _JUMPS = 200
 # steps between two returns to Python, where Ctrl-C is heard
@@ -129,28 +134,35 @@ class CrammerSinger(Machine):
     def solve(self, combined, a, f, accuracy, max_steps=None):
         ascent = _Ascent(self, combined, a, f, 0.5 * accuracy)
         if max_steps is not None:
-            ascent.run(max_steps)
+            ascent.run(10 * max_steps)
             return ascent.feasible()
         polished = None
-        for _ in range(_ROUNDS):
+        for turn in range(_ROUNDS):
             status, _ = ascent.run(_PATIENCE * self.n_samples)
             a = ascent.feasible()
+            gap = ascent.gap(a)
+            if gap <= accuracy:
+                return a
             if status == CONVERGED:
-                if ascent.gap(a) <= accuracy:
-                    return a
                 # slopes change with the sums to first order: nearer to zero, then
-                ascent.tight *= 1e-2
+                ascent.tight *= min(0.1, (0.3 * accuracy / gap) ** 2)
                 ascent.target *= 0.5
                 if ascent.target > 1e-2 * accuracy:
                     continue
+            elif self.balanced and turn % 3 < 2:
+                # what a small penalty does not settle a larger one may
+                ascent.stiffen(_RAISE)
+                continue
             f = ascent.f + combined.apply_change(a - ascent.start)
             if polished is not None and self._value(a, f) < self._value(*polished[:2]):
                 a, f = polished[:2]
             polished = self._polish(combined, a, f, accuracy)
             if polished[2] <= accuracy:
                 break
+            rho = float(ascent.rho[0])
             ascent = _Ascent(self, combined, *polished[:2], 0.5 * accuracy)
-        return polished[0]
+            ascent.rho[0] = max(ascent.rho[0], rho)
+        return ascent.feasible() if polished is None else polished[0]
 
     def _value(self, a: np.ndarray, f: np.ndarray) -> float:
         """Return the dual value of the single-kernel problem."""
@@ -246,9 +258,11 @@ class CrammerSinger(Machine):
 
     def _step(self, combined: Combined, free: np.ndarray, R: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the rows with free entries and the Newton moves of all right-hand sides there, (m, c, k)."""
+        counts = free.sum(axis=0).astype(float)
         rows = np.flatnonzero(free.any(axis=1))
-        moves = Differences(combined, free, self.balanced).solve(R)
-        return rows, moves
+        many = (counts.sum() - len(rows)) ** 3 > _DEARER * (np.sum(3.0 * counts**3) + float(len(rows)) ** 3)
+        blocks = (ClassBlocks if many else Differences)(combined, free, self.balanced)
+        return rows, blocks.solve(R)
 
     def curvature(self, combined: Combined, a: np.ndarray, f: np.ndarray, F: np.ndarray) -> Curvature:
         """Linearise the optimality conditions of the free entries.
@@ -284,7 +298,11 @@ class _Ascent:
             self.mean = float(self.r.mean())
             # the diagonal of a centred kernel is not negative
             self.diag = np.maximum(combined.diag - 2.0 * self.r + self.mean, 0.0)
-            self.rho[0] = max(_PENALTY, 2.0 / n) * max(float(self.diag.mean()), 1e-300)
+            size = max(float(self.diag.mean()), 1e-300)
+            self.rho[0] = max(_PENALTY, 2.0 / n) * size
+            # making the sums zero changes the slopes of all samples, each by a small part of S K
+            small = min(target / (_SMALL_PART * machine.scale * size), machine.scale)
+            self.tight = min(self.tight, float(self.rho[0]) * small**2)
         self.t = -self.b
 
     def run(self, max_steps: int) -> tuple[int, int]:
@@ -304,6 +322,11 @@ class _Ascent:
                 combined.ensure(wanted[:m])
             elif status == CONVERGED or used >= max_steps:
                 return status, used
+
+    def stiffen(self, factor: float) -> None:
+        """Multiply the penalty."""
+        self.t -= (factor - 1.0) * self.rho[0] * self.S
+        self.rho *= factor
 
     def feasible(self) -> np.ndarray:
         """Return the coefficients with column sums made zero, (n, c)."""

@@ -197,3 +197,31 @@ def difference_block(K, scale, rows, u, v, first, last, out):
             if v[t] == u[s]:
                 weight -= 1.0
             o[s] = weight * scale * row[rows[s]] if weight != 0.0 else 0.0
+
+
+@njit(cache=True, nogil=True)
+def complete(W, balanced):
+    """Copy the upper triangle of W to the lower one, and project the constants out where balanced."""
+    n = W.shape[0]
+    for i in range(n):
+        for j in range(i):
+            W[i, j] = W[j, i]
+    if balanced:
+        sums = np.zeros(n)
+        for i in range(n):
+            for j in range(n):
+                sums[i] += W[i, j]
+        total = sums.sum()
+        for i in range(n):
+            share = sums[i] / total
+            for j in range(n):
+                W[i, j] -= share * sums[j]
+
+
+@njit(cache=True, nogil=True)
+def add_block(W, at, T):
+    """T[at_r, at_s] += W[r, s]."""
+    for r in range(at.shape[0]):
+        row, w = T[at[r]], W[r]
+        for s in range(at.shape[0]):
+            row[at[s]] += w[s]
