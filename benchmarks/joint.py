@@ -2,8 +2,8 @@
 
     python benchmarks/joint.py [name ...]       toy, classes, samples (all by default)
 
-Class centres at the vertices of the simplex, Gaussian kernels of many widths (Zien & Ong 2007, 3.1). Gaps are recomputed
-here in float64 from weights, coefficients and intercepts alone.
+Class centres at the vertices of the simplex, Gaussian kernels of many widths (Zien & Ong 2007, 3.1). Gaps are
+recomputed here in float64 from weights, coefficients and intercepts alone.
 """
 
 from __future__ import annotations

@@ -39,8 +39,8 @@ def joint_biases(f, y, C) -> np.ndarray:
     n, c = f.shape
     rows, E = np.arange(n), targets(y, c)
     D = 1.0 - E + f - f[rows, y][:, None]
-    A = sparse.hstack([sparse.kron(-sparse.eye(n), np.ones((c, 1))),
-                       sparse.kron(np.ones((n, 1)), sparse.eye(c)) - sparse.csr_matrix(np.repeat(E, c, axis=0))])  # fmt: skip
+    differences = sparse.kron(np.ones((n, 1)), sparse.eye(c)) - sparse.csr_matrix(np.repeat(E, c, axis=0))
+    A = sparse.hstack([sparse.kron(-sparse.eye(n), np.ones((c, 1))), differences])
     cost = np.concatenate([bounds(C, n), np.zeros(c)])
     options = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
     return linprog(cost, A.tocsr(), -D.ravel(), bounds=[(None, None)] * (n + c), options=options).x[n:]
@@ -71,7 +71,8 @@ def conic_joint(stack, y, C, norm, n_classes=None, fit_intercept=True) -> float:
     n, c = len(y), int(y.max()) + 1 if n_classes is None else n_classes
     C, norm = bounds(C, n), float(norm)
     # A in units of its own size
-    unit = min(C.max(), 1.0 / max(np.mean(np.diag(K)) for K in stack))
+    size = max(np.mean(np.diag(K)) for K in stack)
+    unit = min(C.max(), 1.0 / size if size > 0 else np.inf)
     A, s = cp.Variable((n, c)), cp.Variable()
     sizes = cp.hstack([cp.norm(np.sqrt(unit) * factor(K, fit_intercept).T @ A, "fro") for K in stack])
     constraints = [C[:, None] / unit * targets(y, c) >= A, cp.sum(A, axis=1) == 0]
@@ -92,7 +93,7 @@ def conic_joint(stack, y, C, norm, n_classes=None, fit_intercept=True) -> float:
 
 def feasible_joint(A, y, C, fit_intercept=True) -> np.ndarray:
     """A point of the set near A: shrunk towards the interior of the bounds until rows and columns can be made exact."""
-    n, c = A.shape
+    c = A.shape[1]
     E = targets(y, c)
     if fit_intercept:
         A = A - A.mean(axis=1, keepdims=True) - A.mean(axis=0) + A.mean()

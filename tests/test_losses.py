@@ -41,6 +41,9 @@ class Quartic(Loss):
 
     task = "regression"
 
+    def __repr__(self):
+        return "Quartic()"
+
     def value(self, f, y):
         return (f - y) ** 4
 

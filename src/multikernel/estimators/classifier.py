@@ -51,9 +51,9 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         object of `multikernel.losses` such as ``SmoothHinge(sigma=20)`` or one of your own. In the problem above y'a
         then becomes -sum_i C_i l*(-a_i / C_i, y_i), and A is the domain of the conjugate.
     multiclass : {"joint", "ovr", "ovo"}, default="ovr"
-        More than two classes: each against the rest with one set of weights for all ("joint", for the squared loss
-        [3]_), each against the rest, or each pair, every problem with its own weights. Widths and normalisations are
-        learned once, on all samples.
+        More than two classes: all in one problem with one set of weights ("joint", for the hinge of the largest wrong
+        class [4]_ and for the squared loss of each class against the rest [3]_), each against the rest, or each pair,
+        every problem with its own weights. Widths and normalisations are learned once, on all samples.
     fit_intercept : bool, default=True
         Whether the decision function has an intercept, one per column, which asks sum a = 0 of every column; the
         problem of [3]_ has none.
@@ -128,6 +128,7 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
     2011.
     .. [3] Y. Ying, C. Campbell, T. Damoulas, M. Girolami, Class prediction from disparate biological data sources using
     an iterative multi-kernel algorithm, PRIB 2009.
+    .. [4] A. Zien, C. S. Ong, Multiclass multiple kernel learning, ICML 2007.
 
     Examples
     --------

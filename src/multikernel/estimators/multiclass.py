@@ -1,6 +1,6 @@
 """More than two classes as one problem of several columns, or as several problems of two classes each.
 
-joint  one problem for all classes, a column of labels for each, that class against the rest; one set of weights
+joint  one problem for all classes, a column of labels for each; one set of weights; the largest output wins
 ovr    one problem per class, that class against the rest; the largest output wins
 ovo    one problem per pair of classes, on their samples alone; the pairs vote, ties go to the larger outputs
 """

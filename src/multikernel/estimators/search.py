@@ -18,7 +18,8 @@ from multikernel.estimators.validation import check_parameters
 class MKLClassifierCV(SearchCV, MKLClassifier):
     """`MKLClassifier` with C and norm chosen by cross-validation.
 
-    It chooses as ``GridSearchCV(MKLClassifier(...), {"C": Cs, "norm": norms})`` does, several times faster.
+    It chooses as ``GridSearchCV(MKLClassifier(...), {"C": Cs, "norm": norms})`` does, with shared kernels and warm
+    starts.
 
     Parameters
     ----------
@@ -182,8 +183,8 @@ class MKLClassifierCV(SearchCV, MKLClassifier):
 class MKLRegressorCV(SearchCV, MKLRegressor):
     """`MKLRegressor` with C, norm and epsilon chosen by cross-validation.
 
-    It chooses as ``GridSearchCV(MKLRegressor(...), {"C": Cs, "norm": norms, "epsilon": epsilons})`` does, several times
-    faster.
+    It chooses as ``GridSearchCV(MKLRegressor(...), {"C": Cs, "norm": norms, "epsilon": epsilons})`` does, with shared
+    kernels and warm starts.
 
     Parameters
     ----------

@@ -2,9 +2,9 @@
 
     min_b  sum_i C_i max_u (D_iu + b_u - b_{y_i}),     D_iu = [u != y_i] + f_iu - f_{i,y_i}
 
-With h_i = b_{y_i} + the loss of sample i it is min sum_i C_i h_i - sum_u N_u b_u over s_iu = h_i - b_u - D_iu >= 0, N_u the
-costs of class u; its dual has M >= 0 with row sums C and column sums N. Both have interior points to begin with,
-C N' / sum C for M, and every Newton step is a system of c equations.
+With h_i = b_{y_i} + the loss of sample i it is min sum_i C_i h_i - sum_u N_u b_u over s_iu = h_i - b_u - D_iu >= 0,
+N_u the costs of class u; its dual has M >= 0 with row sums C and column sums N. Both have interior points to begin
+with, C N' / sum C for M, and every Newton step is a system of c equations.
 """
 
 from __future__ import annotations
@@ -15,8 +15,16 @@ from numba import njit
 _ITERATIONS = 60
 
 
-def best_biases(D: np.ndarray, C: np.ndarray, y: np.ndarray, b: np.ndarray, accuracy: float = 1e-9, size: float = 0.0):
-    """Return biases b of sum zero, to ``accuracy`` relative to the loss plus ``size``, and the loss there.
+def best_biases(
+    D: np.ndarray,
+    C: np.ndarray,
+    y: np.ndarray,
+    b: np.ndarray,
+    accuracy: float = 1e-9,
+    size: float = 0.0,
+    enough: float = 0.0,
+) -> tuple[np.ndarray, float]:
+    """Return biases, to ``accuracy`` relative to the loss plus ``size`` or to ``enough``, and the loss there.
 
     Parameters
     ----------
@@ -26,7 +34,7 @@ def best_biases(D: np.ndarray, C: np.ndarray, y: np.ndarray, b: np.ndarray, accu
         Costs and classes.
     b : ndarray of shape (c,)
         Where to begin.
-    accuracy, size : float
+    accuracy, size, enough : float
         When to stop.
 
     Examples
@@ -38,13 +46,13 @@ def best_biases(D: np.ndarray, C: np.ndarray, y: np.ndarray, b: np.ndarray, accu
     """
     N = np.bincount(y, C, D.shape[1])
     if N.all():
-        b, value = _descend(D, C, y, N, b, accuracy, size)
+        b, value = _descend(D, C, y, N, b, accuracy, size, enough)
         return b - b.mean(), value
     # classes without samples: as low as it takes for them to cost nothing
     here = np.flatnonzero(N)
     part, codes = np.ascontiguousarray(D[:, here]), np.searchsorted(here, y)
     b = b.copy()
-    b[here], value = _descend(part, C, codes, N[here], b[here], accuracy, size)
+    b[here], value = _descend(part, C, codes, N[here], b[here], accuracy, size, enough)
     levels = (part + b[here]).max(axis=1)
     for u in np.flatnonzero(N == 0):
         b[u] = (levels - D[:, u]).min()
@@ -134,7 +142,7 @@ def _length(x, inverse, dx):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _descend(D, C, y, N, b, accuracy, size):
+def _descend(D, C, y, N, b, accuracy, size, enough):
     n, c = D.shape
     total = C.sum()
     best, value = b.copy(), loss_at(D, C, y, b)
@@ -173,7 +181,7 @@ def _descend(D, C, y, N, b, accuracy, size):
         if now < value:
             value = now
             best[:] = b
-        if value - lower <= accuracy * (abs(value) + size) or not gap > 1e-14 * total * slack:
+        if value - lower <= max(accuracy * (abs(value) + size), enough) or not gap > 1e-14 * total * slack:
             break
         _factorise(w, W, L)
         _newton(w, W, L, dM, step_h, step_b, ds)

@@ -1,4 +1,4 @@
-"""Newton steps of matrix-valued coefficients, as in ``differences``, by one inverse a class and one system over the rows.
+"""Newton steps of matrix-valued coefficients, as in ``differences``, by inverses of the classes and one system of rows.
 
     min_Z  1/2 tr Z'KZ - <R, Z>     over  Z zero off the free entries,  Z1 = 0,  1'Z = 0  (where balanced)
 
@@ -53,7 +53,7 @@ class ClassBlocks:
         if not n:
             return np.zeros((0, 0), kind)
         potrf, potri = get_lapack_funcs(("potrf", "potri"), dtype=kind)
-        mean = max(float(combined.diag[idx].mean()), np.finfo(np.float32).tiny)
+        mean = max(float(combined.diag[idx].mean()), float(np.finfo(np.float32).tiny))
         for power in range(-6 if kind == np.float32 else -11, 1):
             # a symmetric matrix: its rows are the columns that the library expects
             K = np.empty((n, n), kind)

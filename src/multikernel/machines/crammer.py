@@ -2,9 +2,10 @@
 
     max_A  sum_i A_{i,y_i} - 1/2 tr A'KA,     A <= C_i e_{y_i} row by row,     A1 = 0,     1'A = 0  (with biases)
 
-A is (n, c). The primal is 1/2 tr A'KA + sum_i C_i max_u ([u != y_i] + F_iu - F_{i,y_i})_+, F = KA + b. Rows are moved one
-at a time, each to the projection of A_i + g_i / K_ii onto its set; biases are multipliers of the column sums, which a
-small penalty keeps near zero on the way and which are made zero, by moves within rows, in what is returned.
+A is (n, c). The primal is 1/2 tr A'KA + sum_i C_i max_u ([u != y_i] + F_iu - F_{i,y_i})_+, F = KA + b. Rows are moved
+one at a time, each to the projection of A_i + g_i / K_ii onto its set; biases are multipliers of the column sums, which
+a small penalty keeps near zero on the way and which are made zero, by moves within rows, in what is returned. Where
+rows alone are slow (low ranks, large costs), Newton steps on the free entries finish the work.
 """
 
 from __future__ import annotations
@@ -30,6 +31,14 @@ _PATIENCE, _ROUNDS, _RAISE = 20, 20, 8.0
 _DEARER = 2.0
 # largest number of Newton steps of one polish
 _JUMPS = 200
+# row steps of a burst for each step asked for: they are cheap beside the outputs of all kernels
+_BURST = 10
+# part of the accuracy asked for to which problems are solved: row steps are cheap beside the outputs of all kernels
+_FINER = 0.2
+# part of the accuracy that the gap of the rows may take
+_ROWS = 0.7
+# smallest accuracy asked of an inner solution, relative to the largest loss
+_ROUNDING = 1e-15
 # steps between two returns to Python, where Ctrl-C is heard
 _CHUNK = 20_000
 
@@ -77,7 +86,9 @@ class CrammerSinger(Machine):
         self._own = np.arange(self.n_samples), self.y
         self.upper = np.zeros((self.n_samples, self.n_classes))
         self.upper[self._own] = self.C
+        # the outputs, biases and loss of the last primal value, and how exact biases need be: as the last solution asked
         self._biases: tuple[np.ndarray, np.ndarray, float] | None = None
+        self._exactness = 0.0
 
     def start(self):
         return np.zeros((self.n_samples, self.n_classes))
@@ -132,9 +143,11 @@ class CrammerSinger(Machine):
     # ---- the inner problem
 
     def solve(self, combined, a, f, accuracy, max_steps=None):
-        ascent = _Ascent(self, combined, a, f, 0.5 * accuracy)
+        accuracy = max(_FINER * accuracy, _ROUNDING * self.scale)
+        self._exactness = 0.03 * accuracy
+        ascent = _Ascent(self, combined, a, f, _ROWS * accuracy)
         if max_steps is not None:
-            ascent.run(10 * max_steps)
+            ascent.run(_BURST * max_steps)
             return ascent.feasible()
         polished = None
         for turn in range(_ROUNDS):
@@ -154,15 +167,16 @@ class CrammerSinger(Machine):
                 ascent.stiffen(_RAISE)
                 continue
             f = ascent.f + combined.apply_change(a - ascent.start)
-            if polished is not None and self._value(a, f) < self._value(*polished[:2]):
-                a, f = polished[:2]
-            polished = self._polish(combined, a, f, accuracy)
-            if polished[2] <= accuracy:
+            if polished is not None and self._value(a, f) < self._value(*polished):
+                a, f = polished
+            a, f, gap = self._polish(combined, a, f, accuracy)
+            polished = a, f
+            if gap <= accuracy:
                 break
             rho = float(ascent.rho[0])
-            ascent = _Ascent(self, combined, *polished[:2], 0.5 * accuracy)
+            ascent = _Ascent(self, combined, a, f, _ROWS * accuracy)
             ascent.rho[0] = max(ascent.rho[0], rho)
-        return ascent.feasible() if polished is None else polished[0]
+        return a
 
     def _value(self, a: np.ndarray, f: np.ndarray) -> float:
         """Return the dual value of the single-kernel problem."""
@@ -250,7 +264,7 @@ class CrammerSinger(Machine):
             return 0.5 * quad + float(self.C @ margins.max(axis=1)), np.zeros(self.n_classes)
         if self._biases is None or not np.array_equal(self._biases[0], f):
             near = np.zeros(self.n_classes) if self._biases is None else self._biases[1]
-            b, loss = best_biases(margins, self.C, self.y, near, size=0.5 * quad)
+            b, loss = best_biases(margins, self.C, self.y, near, size=0.5 * quad, enough=self._exactness)
             self._biases = f.copy(), b, loss
         return 0.5 * quad + self._biases[2], self._biases[1].copy()
 
@@ -268,7 +282,7 @@ class CrammerSinger(Machine):
         """Linearise the optimality conditions of the free entries.
 
         In each row the slopes E - f - b of the free entries are equal, and rows and columns keep their sums, so that a
-        change of weights moves the free entries by -Z dbeta, Z the solution with the outputs F_k, and H_kl = <F_k, Z_l>.
+        change of weights moves the free entries by -Z dbeta, Z_k the solution for F_k, and H_kl = <F_k, Z_l>.
         """
         p, c = len(F), self.n_classes
         free = self.free(a)

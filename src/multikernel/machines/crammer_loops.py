@@ -2,9 +2,10 @@
 
 With K the combined kernel, r its row means and m their mean, the gradient of class u at sample j is
 
-    g_ju = G_ju + r_j S_u + t_u,      G = E - f of the kernel as it is, S the column sums of A, t what is the same for all j,
+    g_ju = G_ju + r_j S_u + t_u,      G = E - f of the kernel as it is, S the column sums of A,
 
-which is that of the centred kernel (K - r1' - 1r' + m), of multipliers b and of the penalty rho |S|^2 / 2.
+t what is the same for all j: the gradient with the centred kernel (K - r1' - 1r' + m), multipliers b of the column
+sums and the penalty rho |S|^2 / 2.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ class Differences:
     def _factorise(self, combined: Combined):
         combined.ensure(self.rows)
         team, m = combined.gram.team, len(self.i)
-        mean = 2.0 * max(float(combined.diag[self.rows].mean()), np.finfo(np.float32).tiny)
+        mean = 2.0 * max(float(combined.diag[self.rows].mean()), float(np.finfo(np.float32).tiny))
         for power in range(-6 if combined.matrix.dtype == np.float32 else -11, 1):
             M = np.empty((m, m), combined.matrix.dtype)
             team.run(
