@@ -10,6 +10,8 @@ rows alone are slow (low ranks, large costs), Newton steps on the free entries f
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from multikernel.gram.combined import Combined
@@ -41,6 +43,16 @@ _ROWS = 0.7
 _ROUNDING = 1e-15
 # steps between two returns to Python, where Ctrl-C is heard
 _CHUNK = 20_000
+
+
+@dataclass(frozen=True)
+class _Biases:
+    """Best biases for the outputs f, the loss with them, and how exact they were asked to be."""
+
+    f: np.ndarray
+    b: np.ndarray
+    loss: float
+    exactness: float
 
 
 class CrammerSinger(Machine):
@@ -86,8 +98,8 @@ class CrammerSinger(Machine):
         self._own = np.arange(self.n_samples), self.y
         self.upper = np.zeros((self.n_samples, self.n_classes))
         self.upper[self._own] = self.C
-        # the outputs, biases and loss of the last primal value, and how exact biases need be: as the last solution asked
-        self._biases: tuple[np.ndarray, np.ndarray, float] | None = None
+        # those of the last primal value, and how exact they need be: as the last solution asked
+        self._biases: _Biases | None = None
         self._exactness = 0.0
 
     def start(self):
@@ -262,11 +274,12 @@ class CrammerSinger(Machine):
         margins[self._own] = 0.0
         if not self.balanced:
             return 0.5 * quad + float(self.C @ margins.max(axis=1)), np.zeros(self.n_classes)
-        if self._biases is None or not np.array_equal(self._biases[0], f):
-            near = np.zeros(self.n_classes) if self._biases is None else self._biases[1]
+        known = self._biases
+        if known is None or known.exactness > self._exactness or not np.array_equal(known.f, f):
+            near = np.zeros(self.n_classes) if known is None else known.b
             b, loss = best_biases(margins, self.C, self.y, near, size=0.5 * quad, enough=self._exactness)
-            self._biases = f.copy(), b, loss
-        return 0.5 * quad + self._biases[2], self._biases[1].copy()
+            self._biases = known = _Biases(f.copy(), b, loss, self._exactness)
+        return 0.5 * quad + known.loss, known.b.copy()
 
     # ---- second order
 

@@ -18,7 +18,7 @@ We differ from the paper in phases 1 and 3 and in moving the coefficients with t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -68,7 +68,7 @@ class Newton(Solver):
     burst: int = 600
     handover: float = 0.25
     patience: int = 3
-    fallback: Solver = Alternating(patience=5)
+    fallback: Solver = field(default_factory=lambda: Alternating(patience=5))
 
     def start(self, point: Point, tol: float) -> _State:
         interleaving = not point.problem.mixing.fixed(len(point.beta))
