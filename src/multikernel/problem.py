@@ -44,13 +44,24 @@ class Point:
         The problem.
     beta, a : ndarray, optional
         Start; by default the uniform weights and the machine's own start.
+    known : (ndarray, ndarray), optional
+        Other coefficients and their outputs, from which F is updated instead of from nothing.
     """
 
-    def __init__(self, problem: Problem, beta: np.ndarray | None = None, a: np.ndarray | None = None) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        beta: np.ndarray | None = None,
+        a: np.ndarray | None = None,
+        known: tuple[np.ndarray, np.ndarray] | None = None,
+    ) -> None:
         self.problem = problem
         self.beta = problem.mixing.start(problem.gram.n_kernels) if beta is None else beta
-        self.a = np.zeros_like(problem.machine.start())
-        self.F = np.zeros((problem.gram.n_kernels, *self.a.shape))
+        if known is None:
+            self.a = np.zeros_like(problem.machine.start())
+            self.F = np.zeros((problem.gram.n_kernels, *self.a.shape))
+        else:
+            self.a, self.F = known[0], known[1].copy()
         self.combined = Combined(problem.gram, self.beta)
         self.set_dual(problem.machine.start() if a is None else a)
 

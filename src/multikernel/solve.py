@@ -30,7 +30,7 @@ def solve(
     *,
     tol: float = 1e-3,
     max_iter: int = 500,
-    start: tuple[np.ndarray, np.ndarray] | None = None,
+    start: tuple | None = None,
     callback: Callable[[dict], None] | None = None,
 ) -> Solution:
     """Solve a problem to a relative duality gap.
@@ -45,8 +45,9 @@ def solve(
         Relative duality gap to reach.
     max_iter : int
         Largest number of outer iterations.
-    start : (beta, a), optional
-        Warm start: feasible weights and coefficients.
+    start : (beta, a) or (beta, a, (b, F)), optional
+        Warm start: feasible weights and coefficients; and, where known, the outputs F_k = K_k b of other coefficients
+        near to them, such as those of an earlier solution.
     callback : callable, optional
         Called after each iteration with its row of the history.
 
@@ -76,7 +77,7 @@ def solve(
             f"{need} (not offered by {type(getattr(problem, need.split('.')[0])).__name__})" for need in lacking
         )
         raise ValueError(f"The solver {name!r} does not apply to this problem: it needs {parts}.")
-    run = _Run(problem, tol, callback, *(start or (None, None)))
+    run = _Run(problem, tol, callback, *(start or ()))
     status = MAX_ITER
     patience = _STALL + _STALL_PER_KERNEL * problem.gram.n_kernels
     try:
@@ -101,10 +102,10 @@ def solve(
 class _Run:
     """The best bounds and model of a run, and its history."""
 
-    def __init__(self, problem, tol, callback, beta, a) -> None:
+    def __init__(self, problem, tol, callback, beta=None, a=None, known=None) -> None:
         self.began = time.perf_counter()
         self.tol, self.callback = tol, callback
-        self.point = Point(problem, beta, a)
+        self.point = Point(problem, beta, a, known)
         self.best = certify(self.point)
         self.history: dict[str, list] = {"time": [], "upper": [], "lower": [], "gap": [], "active": []}
         self.idle = 0

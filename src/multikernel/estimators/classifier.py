@@ -234,8 +234,7 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         self.kernel_contributions_ = shares[0] if len(tasks) == 1 else np.array(shares)
         self.support_ = kept[self._support]
         self._pairwise = len(self.classes_) > 2 and self.multiclass == "ovo"
-        if hasattr(self, "pairs_"):
-            del self.pairs_
+        self.__dict__.pop("pairs_", None)
         if self._pairwise:
             n = len(self.classes_)
             self.pairs_ = [(self.classes_[i], self.classes_[j]) for i in range(n) for j in range(i + 1, n)]

@@ -27,7 +27,7 @@ from multikernel.machines.base import Machine
 from multikernel.solution import INTERRUPTED, Solution
 from multikernel.threads import resolve_threads
 
-Start = tuple[np.ndarray, np.ndarray]
+Start = tuple[np.ndarray, np.ndarray, tuple[np.ndarray, np.ndarray]]
 
 
 class Lent:
@@ -68,11 +68,15 @@ class Lent:
         return self._kernels
 
     def starts(self, machines: Sequence[Machine]) -> list[Start | None]:
-        """Return the weights and coefficients from which each machine starts."""
+        """Return weights and coefficients from which each machine starts, and the outputs known from before."""
         if self.start is None or len(self.start[0]) != len(machines):
             return [None] * len(machines)
         return [
-            (solution.weights, machine.carry_over(solution.dual_coef, other))
+            (
+                solution.weights,
+                machine.carry_over(solution.dual_coef, other),
+                (solution.dual_coef, solution.outputs),
+            )
             for machine, other, solution in zip(machines, *self.start, strict=True)
         ]
 
