@@ -16,8 +16,10 @@ from multikernel.gram.dense import DenseGram
 from multikernel.kernels import RBF, Linear
 from multikernel.losses import Hinge
 from multikernel.machines.biases import best_biases, loss_at
+from multikernel.machines.classblocks import ClassBlocks
 from multikernel.machines.crammer import CrammerSinger
 from multikernel.machines.crammer_loops import project_row
+from multikernel.machines.differences import Differences
 from multikernel.mixing import mixing_for
 from multikernel.problem import Point, Problem
 from multikernel.solve import solve
@@ -184,6 +186,49 @@ def test_curvature_predicts_the_next_solution(fit_intercept):
     assert np.abs(c.response.sum(axis=1)).max() < 1e-9 * np.abs(c.response).max()
     if fit_intercept:
         assert np.abs(c.response.sum(axis=0)).max() < 1e-6 * np.abs(c.response).max()
+
+
+@pytest.mark.loops
+@pytest.mark.parametrize("balanced", [True, False])
+def test_both_ways_of_a_newton_step_agree(balanced):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 3))
+    combined = Combined(DenseGram(np.exp(-2.0 * ((X[:, None] - X) ** 2).sum(axis=2))[None]), np.ones(1))
+    free = rng.random((30, 4)) < 0.5
+    free &= free.sum(axis=1, keepdims=True) > 1
+    R = rng.normal(size=(3, 30, 4))
+    one, other = (kind(combined, free, balanced).solve(R) for kind in (Differences, ClassBlocks))
+    np.testing.assert_allclose(one, other, atol=1e-7 * np.abs(one).max())
+    rows = np.flatnonzero(free.any(axis=1))
+    Z = np.zeros((30, 4, 3))
+    Z[rows] = one
+    assert not Z[~free].any()
+    np.testing.assert_allclose(Z.sum(axis=1), 0.0, atol=1e-9)
+    if balanced:
+        np.testing.assert_allclose(Z.sum(axis=0), 0.0, atol=1e-7)
+    # stationary: R - KZ is b_u + tau_i on the free entries
+    slopes = np.moveaxis(R, 0, -1) - np.einsum("ij,juk->iuk", combined.matrix, Z)
+    i, u = np.nonzero(free)
+    design = np.hstack([np.eye(30)[i], np.eye(4)[u] if balanced else np.zeros((len(i), 0))])
+    left = slopes[i, u] - design @ np.linalg.lstsq(design, slopes[i, u], rcond=None)[0]
+    assert np.abs(left).max() < 1e-6
+
+
+@pytest.mark.loops
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_a_tiny_problem(fit_intercept):
+    problem = draw(1, n=9, norm=2.0, fit_intercept=fit_intercept)
+    check(run(*problem), *problem)
+
+
+def test_low_ranks_and_large_costs():
+    """Rows alone hardly move here; the Newton steps on the free entries do."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3))
+    y = np.argmax(X + 0.5 * rng.normal(size=X.shape), axis=1)
+    stack = np.array([np.outer(x, x) for x in X.T])
+    problem = stack, y, 100.0, 2.0, 3, True
+    check(run(*problem), *problem)
 
 
 def test_a_warm_start_ends_at_once():
