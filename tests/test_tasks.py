@@ -217,6 +217,7 @@ def test_the_loop_asks_for_the_row_that_it_needs(diagonal, missing):
         up,
         low,
         1e-9,
+        1.6,
         10,
     )
     assert (status, row, steps, worst) == (NEEDS_ROW, missing, 0, 3.0)

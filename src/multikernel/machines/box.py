@@ -24,6 +24,9 @@ _CHUNK = 100_000
 _BATCH = 32
 # steps per sample without convergence before the free variables are moved together
 _PATIENCE = 20
+# length of a pair's step in units of the exact one, as in successive over-relaxation; exact steps are better where
+# few are needed: in bursts, and as long as a solve inside the outer loop has taken fewer than one per sample
+_RELAX = 1.6
 # rounding of an output, relative to the terms it is the sum of
 _ROUNDING = 1e-14
 # relative distance from a bound below which a coefficient counts as being on it
@@ -99,7 +102,7 @@ class BoxMachine(Machine):
     def solve(self, combined, a, f, accuracy, max_steps=None):
         # with slopes within tol of optimal the gap is at most tol times the length of the box
         tol = max(accuracy / float((self.hi - self.lo).sum()), 1e-15)
-        climb = Climb(self, a, self.p - f, tol)
+        climb = Climb(self, a, self.p - f, tol, relax=1.0)
         if max_steps is not None:
             climb.burst(combined, max_steps)
         else:
@@ -127,8 +130,8 @@ class BoxMachine(Machine):
 class Climb:
     """One inner solve: coefficients a, gradient G, and the masks of what may grow and shrink."""
 
-    def __init__(self, machine: BoxMachine, a: np.ndarray, G: np.ndarray, tol: float) -> None:
-        self.balanced = machine.balanced
+    def __init__(self, machine: BoxMachine, a: np.ndarray, G: np.ndarray, tol: float, relax: float = _RELAX) -> None:
+        self.balanced, self.relax = machine.balanced, relax
         self.loop = smo if self.balanced else ascend
         self.lo, self.hi, self.eps, self.tol = machine.lo, machine.hi, machine.eps, tol
         self.a, self.G = a.copy(), G
@@ -151,6 +154,7 @@ class Climb:
             best = min(best, top - bottom)
             # slopes are sums of many terms: below some point they are rounding, and no step makes them smaller
             terms = 100.0 + rows.diag.max() * np.abs(self.a).sum()
+            self.relax = _RELAX
             if status == CONVERGED or (stuck > 5 and best < _ROUNDING * terms):
                 return
             if patience < 0:
@@ -222,7 +226,7 @@ class Climb:
             status, row, steps, top, bottom = self.loop(
                 rows.matrix, rows.scale, rows.have, rows.diag,
                 self.lo, self.hi, self.eps, self.a, self.G, self.up, self.low, self.tol,
-                min(budget - used, _CHUNK),
+                self.relax, min(budget - used, _CHUNK),
             )  # fmt: skip
             used += steps
             if status == NEEDS_ROW:

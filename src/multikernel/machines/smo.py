@@ -12,8 +12,9 @@ Sets: a, G, up, low.
 
 Reference: Fan, Chen, Lin 2005, working set selection using second-order information. We differ in layout: signs
 live in a, so that classification, regression and one-class share the loops, and both the gradient update and the
-search for the next pair are single branch-free passes that the compiler turns into vector code; and steps are
-over-relaxed, which still ascends (any factor below two does) and needs about half as many.
+search for the next pair are single branch-free passes that the compiler turns into vector code; and steps may be
+over-relaxed by the factor ``relax``, which still ascends (any factor below two does) and on the way to tight
+tolerances needs about half as many.
 """
 
 from __future__ import annotations
@@ -27,8 +28,6 @@ CONVERGED, NEEDS_ROW, OUT_OF_STEPS = 0, 1, 2
 # entries searched at once, then scanned one by one for the place of the best
 _BLOCK = 256
 _PARTNERS = 128
-# step length in units of the exact one: as in successive over-relaxation, about half the steps of exact ones
-_RELAX = 1.6
 _FLAGS = {"nnan", "nsz", "reassoc", "contract", "arcp"}
 
 
@@ -90,7 +89,7 @@ def _best_partner(G, low, x, diag, scale, gi, di, floor):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def smo(M, scale, have, diag, lo, hi, eps, a, G, up, low, tol, max_steps):
+def smo(M, scale, have, diag, lo, hi, eps, a, G, up, low, tol, relax, max_steps):
     """Pairs (i, j): a_i grows, a_j shrinks by the same amount, so that sum a stays what it was."""
     floor = 1e-12 * max(diag.max(), 1e-300)
     # nothing changes here: rows of M may not be formed yet, and must not be read
@@ -105,7 +104,7 @@ def smo(M, scale, have, diag, lo, hi, eps, a, G, up, low, tol, max_steps):
         if not have[j]:
             return NEEDS_ROW, j, step, top, bottom
         eta = max(diag[i] + diag[j] - 2.0 * scale * M[i, j], floor)
-        t = _RELAX * (top - (G[j] + low[j])) / eta
+        t = relax * (top - (G[j] + low[j])) / eta
         # neither leaves its piece: a kink lies at zero
         end_i = hi[i] if a[i] >= 0.0 else 0.0
         end_j = lo[j] if a[j] <= 0.0 else 0.0
@@ -160,7 +159,7 @@ def _best_single(G, up, low, lo, hi, a, diag, floor):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def ascend(M, scale, have, diag, lo, hi, eps, a, G, up, low, tol, max_steps):
+def ascend(M, scale, have, diag, lo, hi, eps, a, G, up, low, tol, relax, max_steps):
     """Single coordinates or pairs with opposite moves, whichever gains more, for machines without an intercept.
 
     Single coordinates alone are slow where a kernel has a large mean: each then moves all slopes at once.
@@ -189,7 +188,7 @@ def ascend(M, scale, have, diag, lo, hi, eps, a, G, up, low, tol, max_steps):
             if exact * (d - 0.5 * eta * exact) > gain:
                 if not have[j]:
                     return NEEDS_ROW, j, step, worst, 0.0
-                t = min(_RELAX * d / eta, room)
+                t = min(relax * d / eta, room)
                 a[i] = end_i if t == end_i - a[i] else a[i] + t
                 a[j] = end_j if t == a[j] - end_j else a[j] - t
                 k = -1
