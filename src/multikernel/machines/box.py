@@ -26,7 +26,7 @@ _BATCH = 32
 _PATIENCE = 20
 # length of a pair's step in units of the exact one, as in successive over-relaxation; exact steps are better where
 # few are needed: in bursts, and as long as a solve inside the outer loop has taken fewer than one per sample
-_RELAX = 1.6
+_RELAX = 1.5
 # rounding of an output, relative to the terms it is the sum of
 _ROUNDING = 1e-14
 # relative distance from a bound below which a coefficient counts as being on it

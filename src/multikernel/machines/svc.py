@@ -81,8 +81,9 @@ class SVC(BoxMachine):
         (array([ 0. , -0.5,  0.5,  0. ]), 0.0)
         """
         combined = Combined(DenseGram(K[None]), np.ones(1))
-        a, f = self.start(), np.zeros(self.n_samples)
-        if start is not None:
+        if start is None:
+            a, f = self.start(), np.zeros(self.n_samples)
+        else:
             a = self.carry_over(start.dual_coef, SVC(self.y, start.C, self.balanced))
             f = start.outputs + combined.apply_change(a - start.dual_coef)
         climb = Climb(self, a, self.p - f, tol)
