@@ -73,4 +73,5 @@ def test_the_checks_of_scikit_learn(estimator, check):
     "check", [check_sample_weight_equivalence_on_dense_data, check_sample_weight_equivalence_on_sparse_data]
 )
 def test_weights_and_repetition_agree_at_a_tight_tol(check, estimator, changes):
-    check(type(estimator).__name__, clone(estimator).set_params(tol=1e-13, **changes))
+    # a relative gap of 1e-13 still leaves outputs about its root apart: as tight as float64 allows
+    check(type(estimator).__name__, clone(estimator).set_params(tol=1e-15, **changes))

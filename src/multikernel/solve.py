@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from multikernel.certificate import Certificate, certify
+from multikernel.certificate import Certificate, certify, relative_gap
 from multikernel.problem import Point, Problem
 from multikernel.solution import CONVERGED, INTERRUPTED, MAX_ITER, SETTLED, STALLED, Solution
 from multikernel.solvers import Solver, get_solver, missing_needs
@@ -110,9 +110,10 @@ class _Run:
         self.history: dict[str, list] = {"time": [], "upper": [], "lower": [], "gap": [], "active": []}
         self.idle = 0
         self.curvature = np.full(problem.gram.n_kernels, np.inf)
-        self._keep()
+        self._keep(self.best.gap)
 
-    def _keep(self) -> None:
+    def _keep(self, own_gap: float) -> None:
+        self.own_gap = own_gap
         self.model = (self.point.beta, self.point.a, self.point.F.copy())
 
     @property
@@ -124,12 +125,14 @@ class _Run:
         if size := float(np.sum(self.point.a**2)):
             self.curvature = np.minimum(self.curvature, self.point.forms / size)
         lower = max(self.best.lower, now.lower, step.lower)
-        better = now.upper < self.best.upper
+        # the least primal value; once the gap is small enough, the model whose own coefficients certify it best
+        arrived = relative_gap(now.upper, lower, now.floor) <= self.tol
+        better = now.upper < self.best.upper or (arrived and now.gap < self.own_gap)
         eps = 1e-12 * abs(self.best.upper)
         progress = now.upper < self.best.upper - eps or lower > self.best.lower + eps
         self.idle = 0 if progress else self.idle + 1
         if better:
-            self._keep()
+            self._keep(now.gap)
         self.best = replace(now if better else self.best, lower=lower)
         row = {
             "time": time.perf_counter() - self.began,

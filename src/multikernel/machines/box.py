@@ -85,8 +85,10 @@ class BoxMachine(Machine):
             room = self._room(a, excess)[candidates]
             if total := room.sum():
                 a[candidates] -= np.sign(excess) * room * min(1.0, abs(excess) / total)
+        # what rounding left goes to one coefficient, off its bounds where there is such a one
         excess = a.sum() - self.total
-        roomiest = int(np.argmax(self._room(a, excess)))
+        candidates = free if len(free := self.free(a)) else np.arange(self.n_samples)
+        roomiest = candidates[np.argmax(self._room(a, excess)[candidates])]
         a[roomiest] = np.clip(a[roomiest] - excess, self.lo[roomiest], self.hi[roomiest])
         return a
 
@@ -153,7 +155,7 @@ class Climb:
             stuck = 0 if top - bottom < 0.9 * best else stuck + 1
             best = min(best, top - bottom)
             # slopes are sums of many terms: below some point they are rounding, and no step makes them smaller
-            terms = 100.0 + rows.diag.max() * np.abs(self.a).sum()
+            terms = 1.0 + rows.diag.max() * np.abs(self.a).sum()
             self.relax = _RELAX
             if status == CONVERGED or (stuck > 5 and best < _ROUNDING * terms):
                 return
