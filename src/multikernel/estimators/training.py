@@ -84,7 +84,9 @@ class TrainingKernels(ABC):
         balanced : bool
             Whether the coefficients of each problem sum to zero.
         """
-        active = np.flatnonzero(weights.any(axis=0)) if coef.any() else np.zeros(0, np.intp)
+        # with coefficients that sum to zero a constant kernel adds nothing
+        useful = weights.any(axis=0) & ~(self.constant & balanced)
+        active = np.flatnonzero(useful) if coef.any() else np.zeros(0, np.intp)
         projected = [k for k in active if k in self.projectors]
         whole = bool(projected) or needs_all([self.normalizers[k] for k in active], balanced)
         kept = None if whole else np.flatnonzero(coef.any(axis=1))
