@@ -77,17 +77,20 @@ class BoxMachine(Machine):
         a = np.clip(a, self.lo, self.hi)
         if not self.balanced:
             return a
+        excess = a.sum() - self.total
+        if excess == 0:
+            return a
         rounding = 1e-15 * np.abs(a).sum()
-        for candidates in (self.free(a), np.arange(self.n_samples)):
-            excess = a.sum() - self.total
+        free, everything = self.free(a), np.arange(self.n_samples)
+        for candidates in (free, everything):
             if abs(excess) <= rounding:
                 break
             room = self._room(a, excess)[candidates]
             if total := room.sum():
                 a[candidates] -= np.sign(excess) * room * min(1.0, abs(excess) / total)
+            excess = a.sum() - self.total
         # what rounding left goes to one coefficient, off its bounds where there is such a one
-        excess = a.sum() - self.total
-        candidates = free if len(free := self.free(a)) else np.arange(self.n_samples)
+        candidates = free if len(free) else everything
         roomiest = candidates[np.argmax(self._room(a, excess)[candidates])]
         a[roomiest] = np.clip(a[roomiest] - excess, self.lo[roomiest], self.hi[roomiest])
         return a

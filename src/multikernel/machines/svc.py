@@ -19,12 +19,12 @@ from multikernel.machines.box import BoxMachine, Climb
 
 @dataclass(frozen=True)
 class SVCFit:
-    """A trained single-kernel machine: coefficients y_i alpha_i, intercept, outputs K a, and the costs used."""
+    """What a machine learned on one kernel: coefficients y_i alpha_i, intercept, outputs K a, and the machine."""
 
     dual_coef: np.ndarray
     intercept: float
     outputs: np.ndarray
-    C: np.ndarray
+    machine: SVC
 
 
 class SVC(BoxMachine):
@@ -84,9 +84,9 @@ class SVC(BoxMachine):
         if start is None:
             a, f = self.start(), np.zeros(self.n_samples)
         else:
-            a = self.carry_over(start.dual_coef, SVC(self.y, start.C, self.balanced))
+            a = self.carry_over(start.dual_coef, start.machine)
             f = start.outputs + combined.apply_change(a - start.dual_coef)
         climb = Climb(self, a, self.p - f, tol)
         climb.run(combined)
         f = self.p - climb.G
-        return SVCFit(self.repair(climb.a), self.primal(f, 0.0)[1], f, self.C)
+        return SVCFit(self.repair(climb.a), self.primal(f, 0.0)[1], f, self)
