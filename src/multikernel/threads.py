@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager
 from functools import cache
 from itertools import pairwise
@@ -63,15 +63,28 @@ class Team:
         return {"n_threads": self.n_threads, "_pool": None}
 
     def run(self, calls: Iterable[Callable[[], object]]) -> list:
-        """Run the calls, the first of them in this thread, and return their results in order."""
+        """Run the calls, each thread (this one too) taking the next as soon as it is free; results in order."""
         calls = list(calls)
-        if self.n_threads == 1 or len(calls) < 2:
+        others = min(self.n_threads, len(calls)) - 1
+        if others < 1:
             return [call() for call in calls]
         if self._pool is None:
             self._pool = ThreadPoolExecutor(self.n_threads - 1, thread_name_prefix="multikernel")
-        futures = [self._pool.submit(call) for call in calls[1:]]
-        first = calls[0]()
-        return [first, *(future.result() for future in futures)]
+        results: list = [None] * len(calls)
+        queue = enumerate(calls)
+
+        def work() -> None:
+            for i, call in queue:
+                results[i] = call()
+
+        futures = [self._pool.submit(work) for _ in range(others)]
+        try:
+            work()
+        finally:
+            wait(futures)
+        for future in futures:
+            future.result()
+        return results
 
     def split(self, n: int, grain: int = 1) -> list[tuple[int, int]]:
         """Cut ``range(n)`` into at most ``n_threads`` runs of at least ``grain`` items."""

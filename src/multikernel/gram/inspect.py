@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numba import njit
@@ -221,14 +222,8 @@ def flat_rows(K: np.ndarray) -> tuple[np.ndarray, int]:
 
 
 def run_shared(call: Callable, tasks: Iterable, n_threads: int) -> None:
-    """Run call(task) for every task, each thread taking the next one as soon as it is free."""
-    queue = iter(list(tasks))
-
-    def work() -> None:
-        for task in queue:
-            call(task)
-
-    Team(n_threads).run([work] * n_threads)
+    """Run call(task) for every task on a team of threads."""
+    Team(n_threads).run(partial(call, task) for task in tasks)
 
 
 def row_blocks(K: np.ndarray) -> Iterable[np.ndarray]:

@@ -23,7 +23,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from multikernel.certificate import Certificate
+from multikernel.certificate import Certificate, certify
 from multikernel.problem import Point
 from multikernel.solvers.alternating import Alternating
 from multikernel.solvers.base import Solver, Step
@@ -113,10 +113,8 @@ class Newton(Solver):
 
     def _judge(self, point: Point, state: _State, lower: float) -> None:
         """Keep the better of this point and the best one; count the steps that bring neither bound closer."""
-        machine, q = point.problem.machine, point.q
-        g = machine.dual(point.a)
-        upper = machine.primal(point.f, float(point.beta @ q))[0]
-        lower = max(lower, g - 0.5 * point.problem.mixing.support(q)[0])
+        now = certify(point)
+        upper, lower = now.upper, max(lower, now.lower)
         if state.interleaving:
             state.best, state.upper, state.gap = (point.beta, point.a), upper, upper - lower
             return
