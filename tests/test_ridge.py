@@ -293,3 +293,18 @@ def test_weights_count_as_repetitions_for_all_targets():
     once = make.fit(X, Y, sample_weight=weight).predict(X)
     often = make.fit(np.repeat(X, weight, axis=0), np.repeat(Y, weight, axis=0)).predict(X)
     assert once == pytest.approx(often, abs=1e-4)
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_a_factorisation_in_single_precision_is_refined(fit_intercept):
+    rng = np.random.default_rng(3)
+    X, Y = rng.standard_normal((1000, 5)), rng.standard_normal((1000, 2))
+    machine = Ridge(Y, 2.0, fit_intercept)
+    point = Point(Problem(DenseGram((X @ X.T)[None]), machine, mixing_for(1)))
+    point.solve(np.inf)
+    assert machine._inverse(point.combined).single
+    M = X @ X.T + np.eye(1000) / 4.0
+    if fit_intercept:
+        M = np.block([[M, np.ones((1000, 1))], [np.ones((1, 1000)), np.zeros((1, 1))]])
+    exact = np.linalg.solve(M, np.vstack([Y, np.zeros((int(fit_intercept), 2))]))[:1000]
+    assert point.a == pytest.approx(exact, abs=1e-6)

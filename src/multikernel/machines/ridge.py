@@ -18,6 +18,8 @@ from multikernel.machines.weighted import WeightedInverse
 
 # conjugate gradient steps: one where the factorisation is exact, more where rounding or a ridge was in the way
 _STEPS = 30
+# what one step leaves of the gap where the factorisation is exact
+_FULL = 1e-16
 
 
 class Ridge(Machine):
@@ -87,7 +89,7 @@ class Ridge(Machine):
 
     def _inverse(self, combined: Combined) -> WeightedInverse:
         if "inverse" not in combined.made:
-            combined.made["inverse"] = WeightedInverse(combined, self.w, self.balanced)
+            combined.made["inverse"] = WeightedInverse(combined, self.w, self.balanced, refined=True)
         return combined.made["inverse"]
 
     def solve(self, combined, a, f, accuracy, max_steps=None):
@@ -99,6 +101,9 @@ class Ridge(Machine):
         D = inverse.apply(R)
         descent = np.sum(R * D, axis=0)
         best, gap = a, float(np.sum(self.C * R**2))
+        if inverse.single:
+            # what a factorisation in full precision would have given
+            accuracy = min(accuracy, _FULL * gap)
         for _ in range(_STEPS):
             MD = combined.apply_change(D) + 0.5 * D / self.C
             curvature = np.sum(D * MD, axis=0)
