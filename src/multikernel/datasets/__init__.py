@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from multikernel.datasets.dna import dna
+from multikernel.datasets.fasta import FastaError, FastaProblem, FastaRecords, read_fasta
 from multikernel.datasets.generators import (
     make_linear_two_sines,
     make_related_classes,
@@ -13,7 +15,11 @@ from multikernel.datasets.loaders import available, load, load_dataset
 from multikernel.datasets.redundant import make_redundant_kernels
 
 __all__ = [
+    "FastaError",
+    "FastaProblem",
+    "FastaRecords",
     "available",
+    "dna",
     "load",
     "load_dataset",
     "make_linear_two_sines",
@@ -22,4 +28,5 @@ __all__ = [
     "make_simplex",
     "make_sine",
     "make_stars",
+    "read_fasta",
 ]

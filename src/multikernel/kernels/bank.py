@@ -17,8 +17,11 @@ from multikernel.kernels.inputs import alike, as_weights
 from multikernel.kernels.normalize import check_steps, learn_normalizer
 from multikernel.kernels.radial import RadialKernel
 from multikernel.kernels.spec import expand_entries
+from multikernel.kernels.table import as_samples
 
 ROWS = 512
+# bytes of the blocks of kernels that are computed together
+SHARED_BYTES = 32 << 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,6 +80,7 @@ class KernelBank:
                [0., 0., 0.]])
         """
         X = _as_table(X)
+        samples = as_samples(X)
         weight = as_weights(sample_weight, len_of(X))
         entries = expand_entries(spec, X)
         names = [name for name, _, _ in entries]
@@ -87,7 +91,7 @@ class KernelBank:
             positions = resolve_columns(chosen, X, f"'{name}'")
             kernel = as_kernel(clone(kernel, safe=False))
             with _named(name):
-                kernel._fit(take_columns(X, positions), weight, shared.setdefault(positions, {}))
+                kernel._fit(take_columns(samples, positions), weight, shared.setdefault(positions, {}))
             kernels.append(kernel)
             columns.append(positions)
         return cls(names, kernels, columns, check_steps(normalize), n_columns(X), column_names(X))
@@ -110,17 +114,25 @@ class KernelBank:
         with _named(self.names[k]):
             return _finite(self.kernels[k].diag(self.select(k, X)))
 
-    def raw_each(self, X1, X2=None, kernels: Sequence[int] | None = None) -> Iterator[tuple[int, np.ndarray]]:
+    def raw_each(
+        self, X1, X2=None, kernels: Sequence[int] | None = None, dtype: np.dtype | type = np.float64
+    ) -> Iterator[tuple[int, np.ndarray]]:
         """Yield (k, raw block) for the chosen kernels, one at a time, not necessarily in order.
 
         The blocks are those of `raw`. Kernels of the same distance on the same columns, such as an
-        `rbf_family`, compute it once.
+        `rbf_family`, compute it once, and its exponentials in the precision ``dtype``.
         """
         for group in self._groups(range(self.n_kernels) if kernels is None else kernels):
-            if len(group) == 1:
+            radial = isinstance(self.kernels[group[0]], RadialKernel)
+            if len(group) == 1 and (not radial or dtype == np.float64):
                 yield group[0], self.raw(group[0], X1, X2)
                 continue
+            if not radial:
+                yield from self._shared(group, X1, X2)
+                continue
             D = self._distances(group[0], X1, X2)
+            if all(self.kernels[k]._exponential for k in group) and _moderate(D):  # type: ignore[attr-defined]
+                D = D.astype(dtype, copy=False)
             for k in group:
                 yield k, self.kernels[k]._profile(D if k == group[-1] else D.copy())
 
@@ -153,9 +165,8 @@ class KernelBank:
         """Return the columns of whole samples that kernel k sees."""
         X = _as_table(X)
         if n_columns(X) != self.n_features:
-            raise ValueError(
-                f"The samples must have {self.n_features} columns, as in fit. Got {n_columns(X)} instead."
-            )
+            known, got = ("no" if d is None else d for d in (self.n_features, n_columns(X)))
+            raise ValueError(f"The samples must have {known} columns, as in fit. Got {got} instead.")
         names = column_names(X)
         if self.feature_names is not None and names is not None and names != self.feature_names:
             other = next(name for name, known in zip(names, self.feature_names, strict=True) if name != known)
@@ -175,13 +186,26 @@ class KernelBank:
             np.fill_diagonal(D, 0.0)
             return D
 
+    def _shared(self, group: list[int], X1, X2) -> Iterator[tuple[int, np.ndarray]]:
+        """Yield the blocks of kernels that share their work, so many at a time as fit into a bounded memory."""
+        symmetric = X2 is None or X2 is X1
+        size = max(1, SHARED_BYTES // (8 * max(1, len_of(X1)) * max(1, len_of(X1 if X2 is None else X2))))
+        for i in range(0, len(group), size):
+            part = group[i : i + size]
+            first = self.kernels[part[0]]
+            with _named(self.names[part[0]]):
+                left = first._check(self.select(part[0], X1))
+                right = left if symmetric else first._check(self.select(part[0], X2))
+                blocks = first._cross_all([self.kernels[k] for k in part], left, right, symmetric)
+            yield from zip(part, blocks, strict=True)
+
     def _groups(self, kernels) -> list[list[int]]:
-        """Group the kernels that are functions of one distance on the same columns."""
+        """Group the kernels on the same columns that share a distance, or other work."""
         groups: dict = {}
         for k in kernels:
             kernel = self.kernels[k]
-            key = (self.columns[k], kernel._metric) if isinstance(kernel, RadialKernel) else k
-            groups.setdefault(key, []).append(k)
+            shared = kernel._metric if isinstance(kernel, RadialKernel) else kernel._together()
+            groups.setdefault(k if shared is None else (self.columns[k], shared), []).append(k)
         return list(groups.values())
 
 
@@ -199,6 +223,11 @@ def _as_table(X):
 def _as_array(X):
     array = np.asarray(X)
     return array if array.ndim == 2 else X
+
+
+def _moderate(D: np.ndarray) -> bool:
+    """Whether distances keep their digits in single precision."""
+    return 1e-30 < D.max(initial=0.0) < 1e30
 
 
 def _finite(K: np.ndarray) -> np.ndarray:

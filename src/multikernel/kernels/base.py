@@ -10,7 +10,7 @@ import importlib
 import inspect
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Sequence
 from numbers import Integral, Real
 
 import numpy as np
@@ -22,6 +22,8 @@ from multikernel.kernels.inputs import Matrix, alike, as_matrix, as_weights
 
 # Rows and columns of a block that stays in the cache.
 BLOCK = 256
+# letters of a parameter in the name of a kernel
+_LONGEST = 60
 
 
 class Kernel(BaseEstimator):
@@ -109,6 +111,14 @@ class Kernel(BaseEstimator):
         if matrix.shape[1] != expected:
             raise ValueError(f"{owner} was fitted on {expected} columns. Got {matrix.shape[1]} instead.")
         return matrix
+
+    def _together(self) -> Hashable:
+        """Return a key: kernels of one key on the same columns share their work in `_cross_all`; None for none."""
+        return None
+
+    def _cross_all(self, kernels: Sequence[Kernel], X: Matrix, Y: Matrix, symmetric: bool) -> np.ndarray:
+        """Return the blocks of several kernels of one key, an array (M, m, n); ``symmetric`` where Y is X."""
+        raise NotImplementedError(f"{type(self).__name__} does not define _cross_all.")
 
     def _learns(self) -> bool:
         """Whether the kernel depends on the samples it was fitted on."""
@@ -236,8 +246,9 @@ def _algebra():
 
 
 def short_number(value) -> str:
-    """Return a parameter as it stands in the name of a kernel."""
-    return f"{value:g}" if is_real(value) else str(value)
+    """Return a parameter as it stands in the name of a kernel; a long one is cut."""
+    text = f"{value:g}" if is_real(value) else str(value)
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
 
 
 def _same(value, default) -> bool:

@@ -65,6 +65,8 @@ def resolve_columns(columns, X, owner: str = "the kernel") -> tuple[int, ...] | 
 
 def take_columns(X, positions: tuple[int, ...] | None):
     """Return the columns at these positions, as a view of an array where they are evenly spaced."""
+    if hasattr(X, "take_columns"):
+        return X.take_columns(positions)
     if positions is None:
         return X
     if hasattr(X, "iloc"):

@@ -10,6 +10,7 @@ from scipy import sparse
 
 from multikernel.kernels.base import Kernel, len_of
 from multikernel.kernels.inputs import as_matrix
+from multikernel.kernels.sequences.samples import Sequences
 
 
 class FunctionKernel(Kernel):
@@ -49,6 +50,7 @@ class FunctionKernel(Kernel):
     def _check(self, X):
         if sparse.issparse(X):
             return as_matrix(X, self._name())
+        X = X.original() if isinstance(X, Sequences) else X
         kind = np.asarray(X).dtype.kind if np.ndim(X) == 2 else "O"
         return as_matrix(X, self._name()) if kind in "biufc" else X
 

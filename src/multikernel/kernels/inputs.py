@@ -32,6 +32,8 @@ def as_matrix(X: ArrayLike, owner: str = "The kernel") -> Matrix:
         _check_finite(values.data, owner)
         return values
     array = X if isinstance(X, np.ndarray) else np.asarray(X)
+    if array.dtype.kind in "USO" and any(isinstance(value, (str, bytes)) for value in array.flat[:1]):
+        raise ValueError(f"{owner} needs numeric columns. Got strings instead.")
     if np.iscomplexobj(array):
         raise ValueError(f"{owner} needs real numbers. Got complex ones instead.")
     try:

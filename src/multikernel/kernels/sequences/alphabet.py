@@ -1,0 +1,139 @@
+"""Alphabets: letter -> code 0, ..., size - 1; every other character has the code size, "unknown".
+
+An unknown letter matches nothing, not even itself. This is the rule for IUPAC ambiguity codes as well: N, R, Y and
+the others of nucleotides, B, J, O, U, X, Z of proteins, gaps and stops. A k-mer that holds one does not exist, so that
+every kernel stays an inner product of counts. In DNA the letter U is read as T, in RNA the letter T as U.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from multikernel.kernels.sequences.letters import histogram
+
+# nucleotides, their ambiguity codes, and the gap
+_IUPAC = b"ACGTURYSWKMBDHVN-"
+# the twenty amino acids, ambiguous and rare ones, the stop and the gap
+_RESIDUES = b"ACDEFGHIKLMNPQRSTVWYBJOUXZ*-"
+# the shares of certain nucleotides (and N), and of certain residues, from which a text is taken for what it seems to be
+_NUCLEOTIDES = 0.9
+_CERTAIN = 0.95
+# unknown has a code of its own, and a code is one byte
+_LARGEST = 255
+
+
+def _upper(letter: int) -> int:
+    upper = chr(letter).upper()
+    return ord(upper) if len(upper) == 1 and ord(upper) < 256 else int(letter)
+
+
+def _other_case(letter: int) -> int:
+    other = chr(letter).swapcase()
+    return ord(other) if len(other) == 1 and ord(other) < 256 else letter
+
+
+@dataclass(frozen=True)
+class Alphabet:
+    """The letters that sequences are made of, in the order of their codes.
+
+    Upper and lower case are the same letter, unless the alphabet holds both.
+
+    Parameters
+    ----------
+    letters : str
+        Distinct letters of Latin-1, at most 255.
+    synonyms : str
+        Pairs of letters of which the first is read as the second.
+
+    Examples
+    --------
+    >>> from multikernel.kernels.sequences import Alphabet, DNA
+    >>> Alphabet("01").size, DNA.letters
+    (2, 'ACGT')
+    """
+
+    letters: str
+    synonyms: str = ""
+    table: np.ndarray = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self):
+        if not isinstance(self.letters, str) or not 1 <= len(self.letters) <= _LARGEST:
+            raise ValueError(f"An alphabet must be a text of 1 to {_LARGEST} letters. Got {self.letters!r} instead.")
+        if len(set(self.letters)) < len(self.letters):
+            raise ValueError(f"The letters of an alphabet must be distinct. Got {self.letters!r} instead.")
+        try:
+            codes = self.letters.encode("latin-1")
+        except UnicodeEncodeError as error:
+            raise ValueError(f"The letters of an alphabet must be in Latin-1. Got {self.letters!r} instead.") from error
+        table = np.full(256, len(codes), np.uint8)
+        table[list(codes)] = np.arange(len(codes))
+        for other, letter in zip(self.synonyms[::2], self.synonyms[1::2], strict=True):
+            table[ord(other)] = table[ord(letter)]
+        for code in range(256):
+            if table[code] == len(codes):
+                table[code] = table[_other_case(code)]
+        table.setflags(write=False)
+        object.__setattr__(self, "table", table)
+
+    @property
+    def size(self) -> int:
+        """The number of letters, which is also the code of an unknown one."""
+        return len(self.letters)
+
+    def __reduce__(self):
+        return Alphabet, (self.letters, self.synonyms)
+
+
+DNA = Alphabet("ACGT", "UT")
+RNA = Alphabet("ACGU", "TU")
+PROTEIN = Alphabet("ACDEFGHIKLMNPQRSTVWY")
+
+_NAMED = {"dna": DNA, "rna": RNA, "protein": PROTEIN}
+
+
+def as_alphabet(alphabet) -> Alphabet:
+    """Return an alphabet from its name ('dna', 'rna', 'protein'), its letters, or itself.
+
+    Examples
+    --------
+    >>> from multikernel.kernels.sequences.alphabet import as_alphabet
+    >>> as_alphabet("dna").letters, as_alphabet("HP").letters
+    ('ACGT', 'HP')
+    """
+    if isinstance(alphabet, Alphabet):
+        return alphabet
+    if isinstance(alphabet, str):
+        return _NAMED.get(alphabet.lower()) or Alphabet(alphabet)
+    raise ValueError(
+        f"An alphabet must be 'dna', 'rna', 'protein', a text of letters or an Alphabet. Got {alphabet!r} instead."
+    )
+
+
+def infer_alphabet(characters: np.ndarray) -> Alphabet:
+    """Return the alphabet of a text, given as bytes.
+
+    DNA where all characters are IUPAC codes of nucleotides and at least nine of ten are A, C, G, T or N; RNA
+    where U stands for T; proteins where all are codes of residues and at least 95 of 100 are one of the twenty;
+    otherwise the letters that occur.
+
+    Parameters
+    ----------
+    characters : uint8 array
+        The text.
+    """
+    seen = histogram(characters)
+    counts = np.zeros(256, np.int64)
+    for letter in np.flatnonzero(seen):
+        counts[_upper(letter)] += seen[letter]
+    letters = np.flatnonzero(counts)
+    certain = counts[list(b"ACGTUN")].sum()
+    if np.isin(letters, list(_IUPAC)).all() and certain >= _NUCLEOTIDES * counts.sum():
+        return RNA if counts[ord("U")] > counts[ord("T")] else DNA
+    certain = counts[list(PROTEIN.letters.encode())].sum()
+    if np.isin(letters, list(_RESIDUES)).all() and certain >= _CERTAIN * counts.sum():
+        return PROTEIN
+    if len(letters) > _LARGEST:
+        raise ValueError(f"Sequences must be made of at most {_LARGEST} letters. Got {len(letters)} instead.")
+    return Alphabet(bytes(letters.tolist()).decode("latin-1"))
