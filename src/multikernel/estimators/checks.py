@@ -12,6 +12,7 @@ import numpy as np
 
 from multikernel.gram.definite import probe_definiteness, smallest_eigenvalue_ratio
 from multikernel.gram.inspect import Inspection, inspect_kernels
+from multikernel.gram.sound import listed, require_sound
 
 
 def examine(
@@ -38,15 +39,7 @@ def examine(
         Which kernels are proved to be indefinite.
     """
     found = inspect_kernels(kernels, n_threads=n_threads)
-    if not found.finite.all():
-        which = _listed(names, ~found.finite)
-        raise ValueError(f"The {which} must hold finite numbers. Got NaN or infinity among its entries instead.")
-    if found.asymmetric.any():
-        k = int(np.argmax(found.asymmetric))
-        raise ValueError(
-            f"The {_listed(names, found.asymmetric)} must be symmetric. Got entries that differ from their "
-            f"mirror images by up to {found.asymmetry[k]:.3g}, where the largest is {found.largest[k]:.3g}."
-        )
+    require_sound(found, names)
     indefinite = found.indefinite
     if not (psd == "error" and indefinite.any()):
         indefinite = indefinite | probe_definiteness(kernels, found, n_threads=n_threads).indefinite
@@ -59,7 +52,7 @@ def examine(
 def indefinite_error(names: Sequence[str], which: np.ndarray, ratio: float) -> ValueError:
     """Return the error about indefinite kernels; ``ratio`` is lambda_min / lambda_max of the first one."""
     return ValueError(
-        f"The {_listed(names, which)} must be positive semidefinite. Got a smallest eigenvalue of "
+        f"The {listed(names, which)} must be positive semidefinite. Got a smallest eigenvalue of "
         f"{ratio:.3g} times the largest instead: psd='clip', 'shift' or 'flip' repairs it."
     )
 
@@ -77,9 +70,3 @@ def warn_constant(names: Sequence[str], constant: np.ndarray) -> None:
         UserWarning,
         stacklevel=4,
     )
-
-
-def _listed(names: Sequence[str], which: np.ndarray) -> str:
-    """kernel 'a', or kernel 'a' (and 2 more)."""
-    chosen = [repr(name) for name, wanted in zip(names, which, strict=True) if wanted]
-    return f"kernel {chosen[0]}" + (f" (and {len(chosen) - 1} more)" if len(chosen) > 1 else "")

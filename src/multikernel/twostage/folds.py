@@ -1,0 +1,100 @@
+"""One kernel at a time under cross-validation: a predictor trained on K_k[train, train], judged on K_k[test, train].
+
+Kernels that lie in memory are read where they lie and shared among threads; of the others one at a time is formed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.metrics import check_scoring
+from sklearn.model_selection import check_cv
+from sklearn.svm import SVC, SVR
+from sklearn.utils.validation import has_fit_parameter
+
+from multikernel.gram.base import Gram
+from multikernel.gram.slices import take_block
+from multikernel.twostage.base import Targets
+
+# threads work on different kernels, no more than one in so many at once: each holds a copy of its kernel
+_SHARE = 8
+
+
+def each_kernel(
+    gram: Gram,
+    call: Callable[[int, Callable[[np.ndarray, np.ndarray], np.ndarray]], Any],
+    dtype: np.dtype | type = np.float64,
+) -> list:
+    """Return call(k, block) for every kernel, ``block(rows, columns)`` giving a copy of entries of kernel k.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from multikernel.gram.dense import DenseGram
+    >>> every = np.arange(2)
+    >>> each_kernel(DenseGram(np.stack([np.eye(2), np.ones((2, 2))])), lambda k, block: block(every, every).sum())
+    [np.float64(2.0), np.float64(4.0)]
+    """
+    p = gram.n_kernels
+    direct = [gram.direct(k) for k in range(p)]
+
+    def stored(K: np.ndarray, factor: float, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        out = np.empty((len(rows), len(columns)), dtype)
+        take_block(K, rows, columns, np.dtype(dtype), out)
+        if factor != 1.0:
+            out *= factor
+        return out
+
+    if any(found is None for found in direct):
+        everything = np.arange(gram.n_samples)
+        return [call(k, partial(stored, gram.rows(everything, np.array([k]))[0], 1.0)) for k in range(p)]
+    at_once = max(1, min(gram.team.n_threads, p // _SHARE))
+
+    def some(kernels: Sequence[int]) -> list:
+        return [call(k, partial(stored, *direct[k])) for k in kernels]  # type: ignore[misc]
+
+    runs = gram.team.run(partial(some, range(t, p, at_once)) for t in range(at_once))
+    return [runs[k % at_once][k // at_once] for k in range(p)]
+
+
+def default_estimator(targets: Targets) -> Any:
+    """Return scikit-learn's support vector machine for the task, on a precomputed kernel."""
+    return SVC(kernel="precomputed") if targets.n_classes else SVR(kernel="precomputed")
+
+
+def validated_scores(gram: Gram, targets: Targets, estimator: Any, cv: Any, scoring: Any) -> np.ndarray:
+    """Return the score of the estimator on each kernel and fold, shape (p, n_splits).
+
+    Parameters
+    ----------
+    gram : Gram
+        The kernels.
+    targets : Targets
+        The targets.
+    estimator : estimator or None
+        Takes a precomputed kernel; None for `default_estimator`.
+    cv : int, splitter, iterable or None
+        Folds, as scikit-learn takes them; stratified by class.
+    scoring : str, callable or None
+        Scorer; None for the estimator's own.
+    """
+    estimator = default_estimator(targets) if estimator is None else estimator
+    y, every = targets.values, np.arange(gram.n_samples)
+    splits = list(check_cv(cv, y, classifier=targets.n_classes > 0).split(every, y))
+    scorer = check_scoring(estimator, scoring)
+    weighted = targets.weighted and has_fit_parameter(estimator, "sample_weight")
+
+    def scores(k: int, block: Callable) -> list[float]:
+        values = []
+        for train, test in splits:
+            options = {"sample_weight": targets.weight[train]} if weighted else {}
+            model = clone(estimator).fit(block(train, train), y[train], **options)
+            options = {"sample_weight": targets.weight[test]} if targets.weighted else {}
+            values.append(float(scorer(model, block(test, train), y[test], **options)))
+        return values
+
+    return np.array(each_kernel(gram, scores))
