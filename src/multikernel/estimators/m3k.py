@@ -1,0 +1,230 @@
+"""Classification by a mix of kernels with a large kernel margin; see docs/margin.md for the problem that is solved."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from multikernel.estimators.classifier import MKLClassifier
+from multikernel.estimators.validation import RULES, check_parameters
+from multikernel.gram.base import Gram
+from multikernel.margins import Largest, MarginTable, largest_margin, margin_mixing, margin_table
+from multikernel.mixing import Mixing, mixing_for
+
+_NORM = (lambda v: RULES["norm"][0](v) and v < np.inf, "a finite number of at least 1")
+
+
+class M3KClassifier(MKLClassifier):
+    """Maximum margin multiple kernel classification (M3K): joint multiclass learning held to a kernel margin.
+
+    With c >= 2 classes and the kernels K_1, ..., K_p it solves [1]_, (7),
+
+        min over beta   max over A   sum_i A_{i,y_i} - 1/2 sum_k beta_k tr A' K_k A,
+        A_i <= C_i e_{y_i},  A_i . 1 = 0,
+        beta >= 0,  ||beta||_norm <= 1,  (1/n) sum_i min over u != y_i of beta . eta_iu  >=  gamma0,
+
+    to a certified relative duality gap. eta_iuk is the mean similarity under kernel k of sample i to its own class (to
+    which it belongs itself) minus that to class u: the left-hand side is the mean kernel margin of the mix, (6).
+    Without the margin this is ``MKLClassifier(multiclass="joint", fit_intercept=False)``, for two classes in the scale
+    of several: its objective there is half the binary one at twice the C.
+
+    Parameters
+    ----------
+    kernels : "rbf", kernel, list, or "precomputed", default="rbf"
+        As those of `MKLClassifier`.
+    gamma0 : "max" or float, default="max"
+        Smallest kernel margin of the mix, in the units of the normalised kernels; "max" for the largest that any
+        weights have. ``-inf`` leaves the constraint out.
+    gamma0_fraction : float or None, default=None
+        The same as a fraction of the largest, from 0 to 1; ``gamma0`` must then be left at "max". Where the largest
+        margin is negative, 2 - fraction times it: as far below as it would lie below a positive one.
+    norm : float, default=1.0
+        Norm of the weights, 1 or more. Above 1 the margin must not be negative, as the set ||beta|| <= 1 would then
+        hold weights of zero.
+    C : float, default=1.0
+        Cost of the losses.
+    normalize : None, "variance", "cosine", "center", "trace" or list of these, default="variance"
+        Scaling of every kernel, learned on the training samples; the paper takes ``["center", "cosine"]``.
+    psd, solver, tol, max_iter, class_weight, gram, memory_limit, verbose, n_jobs, random_state, callback
+        As those of `MKLClassifier`.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The classes.
+    weights_ : ndarray of shape (p,)
+        Kernel weights beta.
+    margin_ : float
+        Kernel margin of the mix, at least ``gamma0_``.
+    gamma0_ : float
+        The margin asked for.
+    gamma0_max_ : float
+        The largest margin that weights of this norm have.
+    dual_coef_ : ndarray of shape (n_classes, n_support)
+        A of the support vectors.
+    intercept_ : ndarray of shape (n_classes,)
+        Zeros.
+    objective_, dual_objective_, duality_gap_, n_iter_, status_, history_, solver_, gram_
+        As those of `MKLClassifier`.
+    kernel_names_, kernel_contributions_, support_, n_features_in_, feature_names_in_
+        As those of `MKLClassifier`.
+
+    See Also
+    --------
+    multikernel.twostage.KernelMarginWeights : The weights of the largest margin, for any predictor.
+    multikernel.theory.bound_report : What the margin buys in the bound on the error.
+
+    Notes
+    -----
+    A class of one sample is as similar to itself as K(x, x) says: the definition counts a sample among its own class.
+
+    References
+    ----------
+    .. [1] C. Cortes, M. Mohri, A. Rostamizadeh, Multi-class classification with maximum margin multiple kernel, ICML
+    2013.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from multikernel import M3KClassifier
+    >>> from multikernel.kernels import RBF, Linear
+    >>> rng = np.random.default_rng(0)
+    >>> y = np.repeat(["a", "b", "c"], 30)
+    >>> X = np.hstack([np.repeat(np.eye(3), 30, axis=0) + 0.4 * rng.normal(size=(90, 3)), rng.normal(size=(90, 3))])
+    >>> kernels = [("useful", Linear(), [0, 1, 2]), ("noise", RBF(), [3, 4, 5])]
+    >>> model = M3KClassifier(kernels, normalize=["center", "cosine"]).fit(X, y)
+    >>> model.weights_.round(2), bool(model.margin_ >= model.gamma0_ - 1e-9), bool(model.duality_gap_ <= 1e-3)
+    (array([1., 0.]), True, True)
+    >>> model.predict([[1.0, 0.0, 0.0, 0.0, 0.0, 0.0]])
+    array(['a'], dtype='<U1')
+    """
+
+    # what the joint machine without biases is told
+    loss = "hinge"
+    multiclass = "products"
+    output_kernels = None
+    fit_intercept = False
+
+    def __init__(
+        self,
+        kernels="rbf",
+        *,
+        gamma0="max",
+        gamma0_fraction=None,
+        norm=1.0,
+        C=1.0,
+        normalize="variance",
+        psd="error",
+        solver="auto",
+        tol=1e-3,
+        max_iter=500,
+        class_weight=None,
+        gram="auto",
+        memory_limit=None,
+        verbose=0,
+        n_jobs=None,
+        random_state=None,
+        callback=None,
+    ):
+        self.kernels = kernels
+        self.gamma0 = gamma0
+        self.gamma0_fraction = gamma0_fraction
+        self.norm = norm
+        self.C = C
+        self.normalize = normalize
+        self.psd = psd
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.class_weight = class_weight
+        self.gram = gram
+        self.memory_limit = memory_limit
+        self.verbose = verbose
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.callback = callback
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> M3KClassifier:
+        """Learn the weights of the kernels and the decision function.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_samples, n_features), or KernelStack
+            Training samples.
+        y : array of shape (n_samples,)
+            Classes, of any type.
+        sample_weight : array of shape (n_samples,), optional
+            Weights; they count as repetitions would, in the margins as well, and samples of weight zero are left out.
+
+        Returns
+        -------
+        M3KClassifier
+            The fitted estimator.
+        """
+        self._check_own()
+        try:
+            super().fit(X, y, sample_weight)
+            self.margin_ = self._margins[0].value(self.weights_)
+        finally:
+            self.__dict__.pop("_samples", None)
+            self.__dict__.pop("_margins", None)
+        return self
+
+    def _check_own(self) -> None:
+        """Raise one sentence about a parameter that is not what it must be."""
+        check_parameters(self, norm=_NORM)
+        if self.gamma0_fraction is not None and not (isinstance(self.gamma0, str) and self.gamma0 == "max"):
+            raise ValueError(
+                f"The 'gamma0' parameter of {type(self).__name__} must be 'max' where 'gamma0_fraction' is given. "
+                f"Got {self.gamma0!r} instead."
+            )
+
+    # ---- the set of the weights
+
+    def _one_column(self):
+        # the joint problem has a column for each class, of two classes too
+        return False
+
+    def _take_samples(self, codes, weight):
+        self._samples = (codes, weight)
+
+    def _mixing(self, gram: Gram) -> Mixing:
+        table, largest = self._margins_of(gram)
+        self.gamma0_max_ = largest.value
+        self.gamma0_ = self._level(largest)
+        if self.gamma0_ == -np.inf:
+            return mixing_for(self.norm)
+        return margin_mixing(self.norm, table, self.gamma0_, largest)
+
+    def _margins_of(self, gram: Gram) -> tuple[MarginTable, Largest]:
+        """Return the margins of the kernels, and the largest one; the models of a fold share them."""
+        known = {} if self._lent is None else self._lent.shared
+        # a kernel that is repaired on the way makes another Gram
+        if known.get("gram") is not gram:
+            known.clear()
+            known.update(gram=gram, table=margin_table(gram, *self._samples, len(self.classes_)))
+        if self.norm not in known:
+            known[self.norm] = largest_margin(known["table"], self.norm)
+        self._margins = (known["table"], known[self.norm])
+        return self._margins
+
+    def _level(self, largest: Largest) -> float:
+        """Return gamma0, or raise where no weights have it."""
+        owner, top = type(self).__name__, largest.value
+        if self.gamma0_fraction is not None:
+            gamma0 = top - (1.0 - float(self.gamma0_fraction)) * abs(top)
+        else:
+            gamma0 = top if isinstance(self.gamma0, str) else float(self.gamma0)
+        if gamma0 > largest.bound + 1e-9 * abs(largest.bound):
+            raise ValueError(
+                f"The 'gamma0' parameter of {owner} must be at most {top:.9g}, the largest kernel margin of weights of "
+                f"norm {self.norm:g}. Got {self.gamma0!r} instead."
+            )
+        if self.norm > 1 and gamma0 > -np.inf and (gamma0 < 0 or not largest.positive):
+            what = f"gamma0={gamma0:.4g}" if largest.positive else "kernels of which no mix has a positive margin"
+            raise ValueError(
+                f"The 'norm' parameter of {owner} must be 1 where the margin is negative: the set ||weights|| <= 1 "
+                f"would hold weights of zero. Got norm={self.norm:g} with {what} instead."
+            )
+        return min(gamma0, top)
