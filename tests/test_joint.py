@@ -329,12 +329,6 @@ def test_a_class_of_one_sample_and_single_precision():
     assert models[1].duality_gap_ <= 1e-5
 
 
-def test_losses_without_a_joint_form_are_refused():
-    X, y = toy(30)
-    with pytest.raises(ValueError, match="'ovr' or 'ovo'"):
-        MKLClassifier(multiclass="joint", loss="logistic").fit(X, y)
-
-
 LOOSE = "compares at 1e-7 what the default tol solves to a relative gap of 1e-3"
 EXPECTED = {
     "check_sample_weight_equivalence_on_dense_data": LOOSE,

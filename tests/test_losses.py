@@ -300,9 +300,14 @@ def test_probabilities_are_those_of_the_classes():
     P = model.predict_proba(X)
     assert P.sum(axis=1) == pytest.approx(1.0)
     assert np.array_equal(model.classes_[P.argmax(axis=1)], model.predict(X))
-    pairs = MKLClassifier([RBF(0.2), Linear()], loss="logistic", multiclass="ovo").fit(X, y)
-    with pytest.raises(ValueError, match=r"must be 'ovr' for probabilities of more than two classes\. Got 'ovo'"):
-        pairs.predict_proba(X)
+    logs = model.predict_log_proba(X)
+    assert np.exp(logs) == pytest.approx(P, rel=1e-12)
+    for scheme in ("ovo", "joint"):
+        other = MKLClassifier([RBF(0.2), Linear()], loss="logistic", multiclass=scheme).fit(X, y)
+        with pytest.raises(AttributeError) as caught:
+            other.predict_proba(X)
+        sentence = "must be 'ovr' for probabilities of more than two classes, or 'joint' with loss='multinomial'"
+        assert sentence in str(caught.value.__cause__) and f"Got {scheme!r}" in str(caught.value.__cause__)
 
 
 @pytest.mark.parametrize("loss", ["hinge", "squared", "squared_hinge", "smooth_hinge"])
@@ -367,7 +372,7 @@ def test_a_loss_that_is_not_convex_is_reported():
 @pytest.mark.parametrize(
     ("estimator", "loss", "sentence"),
     [
-        (MKLClassifier, "l2", "'squared_hinge', 'smooth_hinge' or 'logistic', or a Loss for classification. Got 'l2'"),
+        (MKLClassifier, "l2", "'smooth_hinge', 'logistic' or 'multinomial', or a Loss for classification. Got 'l2'"),
         (MKLClassifier, Huber(), "or a Loss for classification. Got Huber"),
         (MKLRegressor, "hinge", "'huber' or 'logcosh', or a Loss for regression. Got 'hinge'"),
         (MKLRegressor, Logistic(), "or a Loss for regression. Got Logistic"),
@@ -380,7 +385,22 @@ def test_a_loss_must_fit_the_task(estimator, loss, sentence):
         estimator(loss=loss).fit(X, y)
 
 
-def test_joint_is_for_the_squared_loss():
-    X, y = separable(classes=3)
-    with pytest.raises(ValueError, match="must be 'ovr' or 'ovo' for more than two classes"):
-        MKLClassifier(loss="logistic", multiclass="joint").fit(X, y)
+class Exponential(Loss):
+    """exp(-yf), which stands for the losses of a user's own."""
+
+    task = "classification"
+
+    def value(self, f, y):
+        return np.exp(-y * f)
+
+    def gradient(self, f, y):
+        return -y * np.exp(-y * f)
+
+
+def test_a_loss_of_ones_own_is_for_two_classes_at_a_time():
+    X, y = separable(60, classes=3)
+    sentence = "must be 'ovr' or 'ovo' for more than two classes and the loss .*Exponential.* Got 'joint' instead"
+    with pytest.raises(ValueError, match=sentence):
+        MKLClassifier([RBF(0.2)], loss=Exponential()).fit(X, y)
+    assert MKLClassifier([RBF(0.2)], loss=Exponential(), multiclass="ovr").fit(X, y).score(X, y) > 0.8
+    assert MKLClassifier([RBF(0.2)], loss=Exponential()).fit(X[y < 2], y[y < 2]).status_ == "converged"

@@ -7,6 +7,7 @@ dual, through g(a) = -sum_i l*(-a_i, y_i).
 from __future__ import annotations
 
 from multikernel.losses.base import Loss
+from multikernel.losses.joint import LargestMargin, Multinomial, joint_form
 from multikernel.losses.kinked import EpsilonInsensitive, Hinge, piecewise_minimiser
 from multikernel.losses.smooth import Huber, LogCosh, Logistic, SmoothHinge, Squared, SquaredHinge
 
@@ -14,11 +15,14 @@ __all__ = [
     "EpsilonInsensitive",
     "Hinge",
     "Huber",
+    "LargestMargin",
     "LogCosh",
     "Logistic",
     "Loss",
+    "Multinomial",
     "SmoothHinge",
     "Squared",
     "SquaredHinge",
+    "joint_form",
     "piecewise_minimiser",
 ]

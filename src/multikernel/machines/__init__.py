@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from multikernel.machines.base import ConicMachine, Curvature, Machine
 from multikernel.machines.crammer import CrammerSinger
+from multikernel.machines.joint import JointLoss
 from multikernel.machines.oneclass import OneClass
 from multikernel.machines.svc import SVC, SVCFit
 from multikernel.machines.svr import SVR
 
-__all__ = ["SVC", "SVR", "ConicMachine", "CrammerSinger", "Curvature", "Machine", "OneClass", "SVCFit"]
+__all__ = ["SVC", "SVR", "ConicMachine", "CrammerSinger", "Curvature", "JointLoss", "Machine", "OneClass", "SVCFit"]

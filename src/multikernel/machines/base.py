@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -65,6 +66,10 @@ class ConicMachine:
         Number of columns, over which the quadratic forms are added up.
     centred : bool
         Whether every column sums to zero.
+    lift : sparse array of shape (n columns, m), optional
+        Where the programme has m other variables x, on which all of the above is then stated: a = lift x.
+    sums, most : sparse array of shape (l, m) and ndarray of shape (l,), optional
+        Further rows, sums x <= most.
     """
 
     linear: np.ndarray
@@ -75,6 +80,9 @@ class ConicMachine:
     eps: float = 0.0
     columns: int = 1
     centred: bool = False
+    lift: Any = None
+    sums: Any = None
+    most: np.ndarray | None = None
 
 
 class Machine(ABC):
@@ -111,6 +119,13 @@ class Machine(ABC):
     @abstractmethod
     def repair(self, a: np.ndarray) -> np.ndarray:
         """Return the nearest convenient point that satisfies every constraint of A."""
+
+    def deviation(self, gap: float, diag: np.ndarray) -> np.ndarray:
+        """Bound sqrt(q_k(a - a*)) for every kernel of these diagonals (p, n), shape (p,).
+
+        a* is the solution and lower(a) within ``gap`` of the optimum; without curvature of g nothing is known.
+        """
+        return np.full(len(diag), np.inf)
 
     def carry_over(self, a: np.ndarray, other: Machine) -> np.ndarray:
         """Return a feasible start from the solution ``a`` of the same problem with other costs, that of ``other``."""

@@ -71,6 +71,15 @@ def loss_at(D, C, y, b):
     return total
 
 
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+def _dot(a, b, m):
+    """Inner product of the first m entries."""
+    x = 0.0
+    for k in range(m):
+        x += a[k] * b[k]
+    return x
+
+
 @njit(cache=True, nogil=True, error_model="numpy")
 def _factorise(w, W, L):
     """Set L to the Cholesky factor of the system of the biases, sum_i diag(w_i) - w_i w_i' / W_i, W_i = sum_u w_iu."""
@@ -92,9 +101,7 @@ def _factorise(w, W, L):
     for u in range(c):
         tiny = 1e-13 * L[u, u] + 1e-30 * largest + 1e-300
         for v in range(u + 1):
-            x = L[u, u] if u == v else -L[u, v]
-            for k in range(v):
-                x -= L[u, k] * L[v, k]
+            x = (L[u, u] if u == v else -L[u, v]) - _dot(L[u], L[v], v)
             L[u, v] = np.sqrt(max(x, tiny)) if u == v else x / L[v, v]
 
 

@@ -26,7 +26,9 @@ _RIDGE = {"f": 1e-6, "d": 1e-11}
 class ClassBlocks:
     """The inverses and the factorised system for one set of free entries; parameters as in ``Differences``."""
 
-    def __init__(self, combined: Combined, free: np.ndarray, balanced: bool) -> None:
+    def __init__(
+        self, combined: Combined, free: np.ndarray, balanced: bool, diagonal: np.ndarray | None = None
+    ) -> None:
         self.rows = np.flatnonzero(free.any(axis=1))
         self.free = free[self.rows]
         self.balanced = balanced
@@ -34,7 +36,9 @@ class ClassBlocks:
         # positions, among the rows, of each class's free entries
         self.at = [np.flatnonzero(column) for column in self.free.T]
         self.team = combined.gram.team
-        calls = [partial(self._inverse, combined, self.rows[at]) for at in self.at]
+        extra = np.zeros(free.shape) if diagonal is None else diagonal
+        free_rows = [self.rows[at] for at in self.at]
+        calls = [partial(self._inverse, combined, idx, extra[idx, u]) for u, idx in enumerate(free_rows)]
         self.W: list[np.ndarray] = []
         for first in range(0, len(calls), self.team.n_threads):
             self.W += self.team.run(calls[first : first + self.team.n_threads])
@@ -48,7 +52,7 @@ class ClassBlocks:
         T.flat[:: m + 1] += _RIDGE[T.dtype.char] * mean
         self.factor = factorise(T, self.team)
 
-    def _inverse(self, combined: Combined, idx: np.ndarray) -> np.ndarray:
+    def _inverse(self, combined: Combined, idx: np.ndarray, diagonal: np.ndarray) -> np.ndarray:
         n, kind = len(idx), combined.matrix.dtype
         if not n:
             return np.zeros((0, 0), kind)
@@ -58,7 +62,7 @@ class ClassBlocks:
             # a symmetric matrix: its rows are the columns that the library expects
             K = np.empty((n, n), kind)
             gather_block(combined.matrix, combined.scale, idx, 0, n, K)
-            K.flat[:: n + 1] += mean * 10.0**power
+            K.flat[:: n + 1] += (mean * 10.0**power + diagonal).astype(kind)
             factor, failed = potrf(K.T, lower=1, overwrite_a=1)
             if not failed:
                 break

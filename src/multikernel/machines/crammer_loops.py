@@ -15,12 +15,12 @@ from numba import njit
 
 from multikernel.machines.vector import vmax, vmin
 
-CONVERGED, NEEDS_ROWS, OUT_OF_STEPS = 0, 1, 2
+CONVERGED, NEEDS_ROWS, OUT_OF_STEPS, GO_ON = 0, 1, 2, 3
 
 # a row takes part in a sweep when its violation is at least this fraction of the largest
-_SHARE = 0.6
+SHARE = 0.6
 # no row is asked to move further than this many times its cost
-_FAR = 1e3
+FAR = 1e3
 
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
@@ -102,6 +102,61 @@ def _add_row(g, row, step):
 
 
 @njit(cache=True, nogil=True)
+def move_multipliers(b, t, S, rho, columns, before):
+    """b += rho S, t holding -b - rho S, so that the slopes stay as they are and the penalty asks for as much again.
+
+    Sets: b, t and, where ``columns`` = rho |S|^2 has not come down since ``before``, rho[0]. Returns rho |S|^2.
+    """
+    for u in range(len(S)):
+        b[u] += rho[0] * S[u]
+        t[u] -= rho[0] * S[u]
+    if columns <= 0.25 * before:
+        return columns
+    for u in range(len(S)):
+        t[u] -= rho[0] * S[u]
+    rho[0] *= 2.0
+    return 2.0 * columns
+
+
+@njit(cache=True, nogil=True)
+def choose_rows(
+    G, A, mask, r, s, S, t, b, rho, C, y, have, balanced, target, tight, before, more, wanted, top, low
+):
+    """Move the multipliers where the rows are settled, and find which rows violate their conditions most.
+
+    Slopes are G + r s' + t; S are the column sums. Sets: b, t, rho; top, the violations, and low; ``wanted``, the rows
+    of large violation that are missing. Returns the status, how many are wanted, the gap of the rows, the largest
+    violation, and the penalty of the columns when the multipliers last moved.
+    """
+    c, n = G.shape
+    gap = scan(G, A, mask, r, s, t, C, y, top, low)
+    columns = 0.0
+    if balanced:
+        for u in range(c):
+            columns += rho[0] * S[u] * S[u]
+    if gap <= target or gap <= 0.3 * columns:
+        if columns <= tight and gap <= target:
+            return CONVERGED, 0, gap, 0.0, before
+        if columns > tight:
+            before = move_multipliers(b, t, S, rho, columns, before)
+            gap = scan(G, A, mask, r, s, t, C, y, top, low)
+    if not more:
+        return OUT_OF_STEPS, 0, gap, 0.0, before
+    worst = 0.0
+    for j in range(n):
+        top[j] -= low[j]
+        worst = max(worst, top[j])
+    if worst <= 0.0:
+        return CONVERGED, 0, gap, worst, before
+    m = 0
+    for j in range(n):
+        if top[j] >= SHARE * worst and not have[j]:
+            wanted[m] = j
+            m += 1
+    return NEEDS_ROWS if m else GO_ON, m, gap, worst, before
+
+
+@njit(cache=True, nogil=True)
 def climb(
     K, scale, have, diag, r, mean, balanced, A, G, mask, C, y, S, t, b, rho, target, tight, max_steps, wanted, top, low
 ):
@@ -115,43 +170,14 @@ def climb(
     steps = 0
     before = np.inf
     while True:
-        gap = scan(G, A, mask, r, S, t, C, y, top, low)
-        columns = 0.0
-        if balanced:
-            for u in range(c):
-                columns += rho[0] * S[u] * S[u]
-        if gap <= target or gap <= 0.3 * columns:
-            if columns <= tight and gap <= target:
-                return CONVERGED, steps, 0, gap
-            if columns > tight:
-                # b += rho S: the slopes stay as they are, t holding -b - rho S, and the penalty asks for as much again
-                for u in range(c):
-                    b[u] += rho[0] * S[u]
-                    t[u] -= rho[0] * S[u]
-                if columns > 0.25 * before:
-                    for u in range(c):
-                        t[u] -= rho[0] * S[u]
-                    rho[0] *= 2.0
-                    columns *= 2.0
-                before = columns
-                gap = scan(G, A, mask, r, S, t, C, y, top, low)
-        if steps >= max_steps:
-            return OUT_OF_STEPS, steps, 0, gap
-        worst = 0.0
+        status, m, gap, worst, before = choose_rows(
+            G, A, mask, r, S, S, t, b, rho, C, y, have, balanced, target, tight, before, steps < max_steps, wanted, top,
+            low,
+        )  # fmt: skip
+        if status != GO_ON:
+            return status, steps, m, gap
         for j in range(n):
-            top[j] -= low[j]
-            worst = max(worst, top[j])
-        if worst <= 0.0:
-            return CONVERGED, steps, 0, gap
-        m = 0
-        for j in range(n):
-            if top[j] >= _SHARE * worst and not have[j]:
-                wanted[m] = j
-                m += 1
-        if m:
-            return NEEDS_ROWS, steps, m, gap
-        for j in range(n):
-            if top[j] < _SHARE * worst:
+            if top[j] < SHARE * worst:
                 continue
             high, least = -np.inf, np.inf
             for u in range(c):
@@ -159,13 +185,13 @@ def climb(
                 least = min(least, g[u])
                 if mask[u, j] == 0.0:
                     high = max(high, g[u])
-            if high - least < 0.5 * _SHARE * worst:
+            if high - least < 0.5 * SHARE * worst:
                 continue
             k = diag[j] + rho[0]
             spread = -np.inf
             for u in range(c):
                 spread = max(spread, g[u] - least)
-            k = max(k, spread / (_FAR * C[j]))
+            k = max(k, spread / (FAR * C[j]))
             for u in range(c):
                 z[u] = A[u, j] + (g[u] - least) / k
             project_row(z, C[j], y[j], new)

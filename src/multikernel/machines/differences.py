@@ -31,15 +31,20 @@ class Differences:
         Free entries, none or at least two in a row.
     balanced : bool
         Whether columns keep their sums.
+    diagonal : ndarray of shape (n, c), optional
+        D, where the quadratic form is tr Z'KZ + sum_iu D_iu Z_iu^2.
     """
 
-    def __init__(self, combined: Combined, free: np.ndarray, balanced: bool) -> None:
+    def __init__(
+        self, combined: Combined, free: np.ndarray, balanced: bool, diagonal: np.ndarray | None = None
+    ) -> None:
         self.rows, self.c = np.flatnonzero(free.any(axis=1)), free.shape[1]
         base = free.argmax(axis=1)
         rest = free.copy()
         rest[np.arange(len(free)), base] = False
         self.i, self.u = np.nonzero(rest)
         self.v = base[self.i]
+        self.diagonal = diagonal
         self.factor = self._factorise(combined)
         self.columns = None
         if balanced:
@@ -63,16 +68,27 @@ class Differences:
         mean = 2.0 * max(float(combined.diag[self.rows].mean()), float(np.finfo(np.float32).tiny))
         for power in range(-6 if combined.matrix.dtype == np.float32 else -11, 1):
             M = np.empty((m, m), combined.matrix.dtype)
-            team.run(
-                partial(difference_block, combined.matrix, combined.scale, self.i, self.u, self.v, lo, hi, M)
-                for lo, hi in team.split(m, 32)
-            )
+            team.run(partial(self._fill, combined, lo, hi, M) for lo, hi in team.split(m, 32))
+            if self.diagonal is not None:
+                self._add_diagonal(M)
             M.flat[:: m + 1] += mean * 10.0**power
             try:
                 return factorise(M, team)
             except LinAlgError:
                 continue
         raise LinAlgError("The combined kernel is not positive semidefinite on the free entries.")
+
+    def _fill(self, combined: Combined, lo: int, hi: int, M: np.ndarray) -> None:
+        """Set the rows from ``lo`` to ``hi`` of the matrix."""
+        difference_block(combined.matrix, combined.scale, self.i, self.u, self.v, lo, hi, M)
+
+    def _add_diagonal(self, M: np.ndarray) -> None:
+        """D in the x: sum_u D_u x_u^2 + D_v (sum_u x_u)^2 in each row."""
+        assert self.diagonal is not None
+        first = np.searchsorted(self.i, self.rows)
+        for lo, hi in zip(first, [*first[1:], len(self.i)], strict=True):
+            M[lo:hi, lo:hi] += M.dtype.type(self.diagonal[self.i[lo], self.v[lo]])
+        M.flat[:: len(M) + 1] += self.diagonal[self.i, self.u].astype(M.dtype)
 
     def solve(self, R: np.ndarray) -> np.ndarray:
         """Return Z for k right-hand sides R of shape (k, n, c), on the rows that have free entries: (m, c, k)."""

@@ -14,6 +14,7 @@ import numpy as np
 from multikernel.gram.combined import Combined
 from multikernel.losses import Squared
 from multikernel.machines.base import Curvature, Machine
+from multikernel.machines.draw import draw
 from multikernel.machines.weighted import WeightedInverse
 
 # conjugate gradient steps: one where the factorisation is exact, more where rounding or a ridge was in the way
@@ -62,6 +63,19 @@ class Ridge(Machine):
         self.loss = Squared(self.C)
         size = float(np.sum(self.C * self.Y**2))
         self.scale = size if size > 0 else float(self.C.sum())
+
+    def draw(self, size: int) -> tuple[np.ndarray, Ridge]:
+        """Return about ``size`` of the samples, and the machine on them."""
+        idx, cost = draw(np.zeros(self.n_samples), 0.5 * self.w, size)
+        return idx, Ridge(self.Y[idx] + self.shift, cost, self.balanced)
+
+    def deviation(self, gap: float, diag: np.ndarray) -> np.ndarray:
+        """Bound sqrt(q_k(a - a*)) for every kernel, a* the solution and a within ``gap`` of it in the dual value.
+
+        The dual is curved by 1/(2C): sum_i |a_i - a*_i|^2 / (4 C_i) <= gap, and with D = diag(C) the largest
+        eigenvalue of D^1/2 K_k D^1/2 is at most its trace sum_i C_i K_k,ii.
+        """
+        return np.sqrt(4.0 * gap * np.maximum(diag @ (0.5 * self.w), 0.0))
 
     def start(self):
         return np.zeros_like(self.Y)

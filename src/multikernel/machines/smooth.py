@@ -17,6 +17,7 @@ import numpy as np
 from multikernel.gram.combined import Combined
 from multikernel.losses import Loss
 from multikernel.machines.base import Curvature, Machine
+from multikernel.machines.draw import draw
 from multikernel.machines.weighted import WeightedInverse
 
 # Newton steps of one inner solution
@@ -68,6 +69,12 @@ class Smooth(Machine):
         self.lo, self.hi = self.C * lo, self.C * hi
         start = float(np.abs(self.value(np.zeros(self.n_samples))).sum())
         self.scale = start if 0 < start < np.inf else float(self.C.sum())
+
+    def draw(self, size: int) -> tuple[np.ndarray, Smooth]:
+        """Return about ``size`` of the samples, and the machine on them."""
+        classes = self.y if self.loss.task == "classification" else np.zeros(self.n_samples)
+        idx, cost = draw(classes, self.C, size)
+        return idx, Smooth(self.y[idx], self.loss, cost, self.balanced)
 
     def value(self, f: np.ndarray) -> np.ndarray:
         """Return the loss of each sample."""

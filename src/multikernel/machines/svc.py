@@ -15,6 +15,7 @@ from multikernel.gram.combined import Combined
 from multikernel.gram.dense import DenseGram
 from multikernel.losses import Hinge
 from multikernel.machines.box import BoxMachine, Climb
+from multikernel.machines.draw import draw
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,11 @@ class SVC(BoxMachine):
     def primal(self, f, quad):
         b = self.loss.best_intercept(f, self.y) if self.balanced else 0.0
         return 0.5 * quad + float(self.loss.value(f + b, self.y).sum()), b
+
+    def draw(self, size: int) -> tuple[np.ndarray, SVC]:
+        """Return about ``size`` of the samples, and the machine on them."""
+        idx, cost = draw(self.y, self.C, size)
+        return idx, SVC(self.y[idx], cost, self.balanced)
 
     def fit(self, K: np.ndarray, start: SVCFit | None = None, tol: float = 1e-3) -> SVCFit:
         """Train on one kernel matrix alone, to the violation ``tol`` of the optimality conditions.

@@ -11,6 +11,7 @@ import numpy as np
 
 from multikernel.losses import EpsilonInsensitive
 from multikernel.machines.box import BoxMachine
+from multikernel.machines.draw import draw
 
 
 class SVR(BoxMachine):
@@ -56,6 +57,11 @@ class SVR(BoxMachine):
         self.eps = float(epsilon)
         # the largest loss of the constant; all targets being equal, any size will do
         self.scale = float(self.C @ (np.abs(self.p) + self.eps)) or float(self.C.sum())
+
+    def draw(self, size: int) -> tuple[np.ndarray, SVR]:
+        """Return about ``size`` of the samples, and the machine on them."""
+        idx, cost = draw(np.zeros(self.n_samples), self.C, size)
+        return idx, SVR(self.y[idx], cost, self.eps, self.balanced)
 
     def primal(self, f, quad):
         b = self.loss.best_intercept(f, self.p) if self.balanced else 0.0
