@@ -1,19 +1,22 @@
 """Joint multiclass fits on a precomputed stack, checks included, in passes over the stack of the same run.
 
-    python benchmarks/joint.py [name ...]       toy, classes, samples (all by default)
+    python benchmarks/joint.py [name ...]       toy, classes, samples, views, outputs (all by default)
 
-Class centres at the vertices of the simplex, Gaussian kernels of many widths (Zien & Ong 2007, 3.1). Gaps are
-recomputed here in float64 from weights, coefficients and intercepts alone.
+Class centres at the vertices of the simplex, Gaussian kernels of many widths (Zien & Ong 2007, 3.1); ``views`` is 102
+classes of 15 samples under 48 kernels, with its peak of memory; ``outputs`` has kernels on the classes, and the plain
+problem written with the identity as one. Gaps are recomputed here in float64 from weights, coefficients and intercepts
+alone.
 """
 
 from __future__ import annotations
 
+import resource
 import sys
 
 import numpy as np
 from run import ratio, report
 from tasks import stack_of
-from workloads import one_pass
+from workloads import one_pass, views
 
 # name: (n, classes, norm, tol, bar in passes)
 FITS = {
@@ -47,19 +50,50 @@ def recomputed_gap(K: np.ndarray, y: np.ndarray, model, C: float = 1.0) -> float
 
 
 def passes(fits) -> None:
+    for n, classes, norm, tol, bar in fits:
+        measure(*simplex(n, classes), norm, tol, bar)
+
+
+def measure(K: np.ndarray, y: np.ndarray, norm: float, tol: float, bar: float, repeats: int = 7) -> None:
+    """Report the gap and the passes of one fit."""
     from multikernel import MKLClassifier, stack_kernels
 
-    for n, classes, norm, tol, bar in fits:
-        K, y = simplex(n, classes)
-        stack = stack_kernels(K)
-        model = MKLClassifier("precomputed", multiclass="joint", normalize=None, norm=norm, tol=tol)
+    stack = stack_kernels(K)
+    model = MKLClassifier("precomputed", multiclass="joint", normalize=None, norm=norm, tol=tol).fit(stack, y)
+    what = f"joint n={len(y)} classes={len(model.classes_)} p={len(K)} norm={norm} gap {tol:g}"
+    report(f"{what}: recomputed", recomputed_gap(K, y, model) / tol, "of the gap asked for", 1.001)
+    report(what, ratio(lambda: model.fit(stack, y), lambda: one_pass(K, 1), repeats), "passes", bar)
+
+
+def many_classes(n_classes: int = 102, per_class: int = 15, n_kernels: int = 48) -> None:
+    """Many classes of few samples, and the peak of memory of this process."""
+    measure(*views(n_classes, per_class, n_kernels), 1, 1e-2, 600, repeats=3)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    report(f"memory of {n_classes} classes, {n_kernels} kernels", peak, "GiB", 8)
+
+
+def outputs(n: int = 600, classes: int = 6) -> None:
+    """Kernels on the classes, in times of the plain problem."""
+    from multikernel import MKLClassifier, stack_kernels
+
+    K, y = simplex(n, classes)
+    stack, groups = stack_kernels(K), np.arange(classes) % 2
+    joint = MKLClassifier("precomputed", multiclass="joint", normalize=None)
+    block = 1.0 * (groups[:, None] == groups)
+    cases = {"the identity": ([np.eye(classes)], 1.2), "groups": ([np.eye(classes), block], 3.0)}
+    for name, (kernels, bar) in cases.items():
+        model = MKLClassifier(**{**joint.get_params(), "output_kernels": kernels})
+        joint.fit(stack, y)
         model.fit(stack, y)
-        what = f"joint n={n} classes={classes} p={len(K)} norm={norm} gap {tol:g}"
-        report(f"{what}: recomputed", recomputed_gap(K, y, model) / tol, "of the gap asked for", 1.001)
-        figure = ratio(lambda model=model, stack=stack, y=y: model.fit(stack, y), lambda K=K: one_pass(K, 1))
-        report(what, figure, "passes", bar)
+        figure = ratio(lambda model=model: model.fit(stack, y), lambda: joint.fit(stack, y))
+        report(f"output kernels: {name}, n={n} classes={classes} p={len(K)}", figure, "x the plain fit", bar)
 
 
 if __name__ == "__main__":
-    for name in sys.argv[1:] or FITS:
-        passes(FITS[name])
+    for name in sys.argv[1:] or [*FITS, "views", "outputs"]:
+        if name == "views":
+            many_classes()
+        elif name == "outputs":
+            outputs()
+        else:
+            passes(FITS[name])

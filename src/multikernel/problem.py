@@ -12,7 +12,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from multikernel.gram.base import Gram
-from multikernel.gram.combined import Combined
 from multikernel.machines.base import Machine
 from multikernel.mixing import Mixing
 
@@ -33,7 +32,8 @@ class Point:
     """Weights beta and coefficients a, with the outputs F_k = K_k a of every kernel in float64.
 
     Where several outputs share the weights, a has a column for each: a is (n, c), F is (p, n, c), and q_k the
-    trace of a' K_k a.
+    trace of a' K_k a. Kernels that are products with kernels on the columns share what they can: F is then what their
+    Gram keeps, and ``outputs`` has one array for each.
 
     F is updated for changed coefficients only, and q_k = a'F_k, f = sum_k beta_k F_k follow from it, so that what is
     reported of a point never depends on the precision of the combined matrix.
@@ -59,16 +59,16 @@ class Point:
         self.beta = problem.mixing.start(problem.gram.n_kernels) if beta is None else beta
         if known is None:
             self.a = np.zeros_like(problem.machine.start())
-            self.F = np.zeros((problem.gram.n_kernels, *self.a.shape))
+            self.F = problem.gram.no_outputs(self.a.shape)
         else:
             self.a, self.F = known[0], known[1].copy()
-        self.combined = Combined(problem.gram, self.beta)
+        self.combined = problem.gram.combined(self.beta)
         self.set_dual(problem.machine.start() if a is None else a)
 
     @property
     def forms(self) -> np.ndarray:
         """Quadratic forms a' K_k a as they come; a negative one beyond rounding proves a kernel indefinite."""
-        return np.tensordot(self.F, self.a, self.a.ndim)
+        return self.problem.gram.forms(self.F, self.a)
 
     @property
     def q(self) -> np.ndarray:
@@ -78,7 +78,12 @@ class Point:
     @property
     def f(self) -> np.ndarray:
         """Outputs of the combined kernel, without intercept."""
-        return np.tensordot(self.beta, self.F, 1)
+        return self.problem.gram.mix(self.beta, self.F)
+
+    @property
+    def outputs(self) -> np.ndarray:
+        """Outputs of every kernel, shape (p, n) or (p, n, c)."""
+        return self.problem.gram.each(self.F)
 
     def set_weights(self, beta: np.ndarray) -> None:
         """Move to new weights."""
@@ -88,8 +93,7 @@ class Point:
 
     def set_dual(self, a: np.ndarray) -> None:
         """Move to new coefficients, updating F for those that changed."""
-        changed = np.flatnonzero(a != self.a if a.ndim == 1 else (a != self.a).any(axis=1))
-        self.problem.gram.add_outputs(self.F, changed, a[changed] - self.a[changed])
+        self.problem.gram.follow(self.F, self.a, a)
         self.a = a
 
     def solve(self, accuracy: float, max_steps: int | None = None, start: np.ndarray | None = None) -> None:

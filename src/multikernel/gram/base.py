@@ -12,6 +12,7 @@ overrides what it can do better.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import Any
 
 import numpy as np
 
@@ -34,8 +35,11 @@ class Gram(ABC):
         Name of the storage, as shown by a fitted model.
     team : Team
         Threads for the passes over the kernels.
+    budget : float
+        Bytes of kernel values that may be held beside those that are stored.
     """
 
+    budget: float = np.inf
     kind: str
     n_kernels: int
     n_samples: int
@@ -91,6 +95,13 @@ class Gram(ABC):
                 out[k] += block[k].T.astype(np.float64) @ v[idx[part]]
         return out
 
+    def apply_at(self, idx: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """(K_k v)[idx] for every kernel, float64, from the rows ``idx``."""
+        out = np.empty((self.n_kernels, len(idx), *v.shape[1:]))
+        for part in self._blocks(idx, self.n_kernels):
+            out[:, part] = self.rows(idx[part]).astype(np.float64) @ v
+        return out
+
     def add_outputs(self, F: np.ndarray, idx: np.ndarray, delta: np.ndarray) -> None:
         """F_k += K_k[:, idx] delta for every kernel; delta is (m,) or, with columns, (m, c).
 
@@ -100,6 +111,33 @@ class Gram(ABC):
         v[idx] = delta
         F += self.apply(v)
 
+    def follow(self, F: np.ndarray, old: np.ndarray, new: np.ndarray) -> None:
+        """Bring the outputs F_k = K_k old to those of other coefficients, by the rows that changed.
+
+        Sets: F, of shape (p, n) or (p, n, c), float64.
+        """
+        changed = np.flatnonzero(new != old if new.ndim == 1 else (new != old).any(axis=1))
+        self.add_outputs(F, changed, new[changed] - old[changed])
+
+    def subset(self, idx: np.ndarray) -> Gram:
+        """Return the kernels on some of the samples."""
+        from multikernel.gram.subset import SubsetGram
+
+        return SubsetGram(self, idx)
+
+    def block(self, idx: np.ndarray) -> np.ndarray:
+        """Return K_k[idx, idx] for every kernel, a new array of shape (p, m, m)."""
+        out = np.empty((self.n_kernels, len(idx), len(idx)), self.dtype)
+        for part in self._blocks(idx, self.n_kernels):
+            out[:, part] = self.rows(idx[part])[:, :, idx]
+        return out
+
+    def some(self, kernels: np.ndarray) -> Gram:
+        """Return some of the kernels."""
+        from multikernel.gram.subset import KernelsGram
+
+        return KernelsGram(self, kernels)
+
     def quad(self, v: np.ndarray) -> np.ndarray:
         """v' K_k v (trace over columns for v of shape (n, c)), shape (p,)."""
         axes = "kn,n->k" if v.ndim == 1 else "knc,nc->k"
@@ -108,3 +146,35 @@ class Gram(ABC):
     def direct(self, kernel: int) -> tuple[np.ndarray, float] | None:
         """Return the matrix M and factor s with K_kernel = s M, where M lies in memory; None where it does not."""
         return None
+
+    def stacked(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """Return the stack M and factors s with K_k = s_k M_k, where M lies in memory as one array; else None."""
+        return None
+
+    # ---- what a point keeps of every kernel: F, and what follows from it
+
+    def no_outputs(self, shape: tuple[int, ...]) -> np.ndarray:
+        """Outputs of coefficients that are zero, of the shape that ``add_outputs`` updates."""
+        return np.zeros((self.n_kernels, *shape))
+
+    def forms(self, F: np.ndarray, a: np.ndarray) -> np.ndarray:
+        """<K_k b, a> for every kernel, shape (p,), F the outputs of b."""
+        return np.tensordot(F, a, a.ndim)
+
+    def mix(self, beta: np.ndarray, F: np.ndarray) -> np.ndarray:
+        """Outputs of the combined kernel, sum_k beta_k F_k."""
+        return np.tensordot(beta, F, 1)
+
+    def each(self, F: np.ndarray) -> np.ndarray:
+        """Outputs of every kernel, shape (p, n) or (p, n, c)."""
+        return F
+
+    def on_classes(self, kernel: int) -> np.ndarray | None:
+        """Return the kernel between the columns of a with which this one is multiplied, None for the identity."""
+        return None
+
+    def combined(self, beta: np.ndarray) -> Any:
+        """Return the combined kernel as the machine reads it."""
+        from multikernel.gram.combined import Combined
+
+        return Combined(self, beta)

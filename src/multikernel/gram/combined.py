@@ -13,6 +13,7 @@ import numpy as np
 from multikernel.gram.base import Gram
 from multikernel.gram.blocks import add_row_products
 from multikernel.gram.loops import add_outputs, gather_block
+from multikernel.threads import Team
 
 # rows gathered at a time
 _ROWS = 256
@@ -110,20 +111,30 @@ class Combined:
         """K_beta delta for columns, by its non-zero rows: no other row of the matrix is formed."""
         idx = np.flatnonzero(delta.any(axis=1))
         self.ensure(idx)
-        n, team = self.gram.n_samples, self.gram.team
-        out = np.zeros(delta.shape)
-        if self.have.all():
-            columns = np.ascontiguousarray(self.scale * delta.T)
-            team.run(partial(add_row_products, self.matrix[lo:hi], columns, out[lo:hi]) for lo, hi in team.split(n, 64))
-            return out
-        for start in range(0, len(idx), _ROWS):
-            rows = idx[start : start + _ROWS]
-            out += self.matrix[rows].astype(np.float64).T @ (self.scale * delta[rows])
-        return out
+        return times_columns(self.matrix, self.scale, delta, idx, bool(self.have.all()), self.gram.team)
 
     def restrict(self, idx: np.ndarray) -> Restricted:
         """Return the combined kernel on a subset of the samples, rows again on demand."""
         return Restricted(self, idx)
+
+
+def times_columns(
+    matrix: np.ndarray, scale: float, delta: np.ndarray, idx: np.ndarray, whole: bool, team: Team
+) -> np.ndarray:
+    """Return scale M delta, float64, delta (n, c) being zero but for the rows ``idx``.
+
+    Only these rows of the symmetric M are read, unless the ``whole`` of it is there.
+    """
+    out = np.zeros(delta.shape)
+    if whole:
+        columns = np.ascontiguousarray(scale * delta.T)
+        spans = team.split(len(matrix), 64)
+        team.run(partial(add_row_products, matrix[lo:hi], columns, out[lo:hi]) for lo, hi in spans)
+        return out
+    for start in range(0, len(idx), _ROWS):
+        rows = idx[start : start + _ROWS]
+        out += matrix[rows].astype(np.float64).T @ (scale * delta[rows])
+    return out
 
 
 class Restricted:

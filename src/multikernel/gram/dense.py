@@ -192,3 +192,8 @@ class DenseGram(Gram):
         if self.form.u is not None or self.form.A is not None:
             return None
         return self.raw(kernel), float(self.form.scale[kernel])
+
+    def stacked(self):
+        if len(self._groups) > 1 or self.form.u is not None or self.form.A is not None:
+            return None
+        return self._groups[0], self.form.scale

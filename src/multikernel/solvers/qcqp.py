@@ -6,7 +6,9 @@ Problem: the dual of min over B of max_{a in A} g(a) - 1/2 beta'q(a), where q_k 
 
 Given: a machine with g linear but for eps |a|_1, on a box with linear equalities, and a mixing whose support
 function has rows for a conic solver; each kernel is factorised by its eigenvectors, tiny eigenvalues dropped. Where
-coefficients have several columns, L_k'a stands for those of all columns: (9) in Zien & Ong 2007.
+coefficients have several columns, L_k'a stands for those of all columns: (9) in Zien & Ong 2007, the "unfolded" form,
+whose variables are A itself; "qcqp-compact" is (7), in the variables x_iu = -A_iu of the wrong classes alone. Where
+kernels on the classes V_m V_m' take part, L_k'A V_m stands for it.
 Returned: weights, the multipliers of the p quadratic constraints, and the a of the programme itself, which
 is the one that certifies where kernels are rank-deficient and a solution at fixed weights need not. When
 the pair misses the tolerance, the inner solver polishes a at these weights, and the bound of the conic a is
@@ -27,10 +29,14 @@ from scipy import sparse
 
 from multikernel.certificate import Certificate, certify
 from multikernel.cones import boundary_point, solve_conic
-from multikernel.mixing import ConeRows
+from multikernel.gram.base import Gram
+from multikernel.machines.base import ConicMachine, Machine
+from multikernel.mixing import ConeRows, Mixing
 from multikernel.problem import Point
 from multikernel.solvers.base import Solver, Step
 
+# where the compact form exists
+COMPACT_SCOPE = "which only the joint hinge problem of several classes has (multiclass='joint')"
 # bytes of the programme and of its factorisation for each entry of a kernel
 _BYTES = 150
 
@@ -38,7 +44,8 @@ _BYTES = 150
 @dataclass
 class _State:
     tol: float
-    factors: list[np.ndarray]
+    conic: ConicMachine
+    outputs: list[sparse.sparray]
 
 
 @dataclass(frozen=True)
@@ -73,28 +80,19 @@ class QCQP(Solver):
     units: tuple[float, ...] = (1.0, 1.0, 10.0, 0.1)
 
     def start(self, point: Point, tol: float) -> _State:
-        gram = point.problem.gram
-        conic = point.problem.machine.conic()
-        needed = _BYTES * gram.n_kernels * gram.n_samples**2 * conic.columns
-        if needed > self.memory_limit:
-            raise ValueError(
-                f"The solver 'qcqp' needs about {needed / 1e9:.3g} GB for {gram.n_kernels} kernels on "
-                f"{gram.n_samples} samples, more than its memory_limit of {self.memory_limit / 1e9:.3g} GB: "
-                "it is meant for small problems, choose another solver."
-            )
-        everything, normal = np.arange(gram.n_samples), _normal(conic, gram.n_samples)
-        kernels = (gram.rows(everything, np.array([k]))[0] for k in range(gram.n_kernels))
-        return _State(tol, [_factor(K.astype(np.float64), normal) for K in kernels])
+        conic = self._conic(point.problem.machine)
+        return _State(tol, conic, factor_outputs(point.problem.gram, conic, self.memory_limit))
+
+    def _conic(self, machine: Machine) -> ConicMachine:
+        """Return the machine as data."""
+        return machine.conic()
 
     def step(self, point: Point, state: _State, certificate: Certificate) -> Step:
         machine, mixing = point.problem.machine, point.problem.mixing
-        conic = machine.conic()
-        spread = max(float(np.mean(np.sum(L**2, axis=1))) for L in state.factors)
-        largest = float(np.abs(np.concatenate([conic.lower, conic.upper])).max())
-        unit = size = min(largest, 1.0 / spread) if spread > 0 else largest
+        unit = size = natural_unit(state.outputs, state.conic)
         best = _Best()
         for factor in self.units:
-            a, beta = _solve_programme(state.factors, conic, mixing, factor * unit, factor * size)
+            a, beta = solve_programme(state.outputs, state.conic, mixing, factor * unit, factor * size)
             point.set_weights(boundary_point(beta, mixing))
             point.set_dual(machine.repair(factor * unit * a.reshape(point.a.shape)))
             if best.take(point, state.tol):
@@ -107,6 +105,31 @@ class QCQP(Solver):
         point.set_weights(best.beta)
         point.set_dual(best.a)
         return Step(best.lower, done=True)
+
+
+@dataclass(frozen=True)
+class CompactQCQP(QCQP):
+    """The joint multiclass problem in its compact form, (7) in Zien & Ong 2007; parameters as of `QCQP`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from multikernel.gram.dense import DenseGram
+    >>> from multikernel.machines.crammer import CrammerSinger
+    >>> from multikernel.mixing import Simplex
+    >>> from multikernel.problem import Problem
+    >>> from multikernel.solve import solve
+    >>> X = np.repeat(np.eye(3), 2, axis=0)
+    >>> problem = Problem(DenseGram(np.stack([X @ X.T, np.eye(6)])), CrammerSinger(np.arange(6) // 2), Simplex())
+    >>> [round(solve(problem, name, tol=1e-6).upper, 5) for name in ("qcqp", "qcqp-compact", "silp", "silp-compact")]
+    [1.0, 1.0, 1.0, 1.0]
+    """
+
+    requires: ClassVar[tuple[str, ...]] = ("machine.compact", "mixing.support_rows")
+    scope: ClassVar[str] = COMPACT_SCOPE
+
+    def _conic(self, machine: Machine) -> ConicMachine:
+        return machine.compact()
 
 
 class _Best:
@@ -144,37 +167,67 @@ def _factor(K: np.ndarray, normal: np.ndarray | None) -> np.ndarray:
     return vectors[:, keep] * np.sqrt(values[keep])
 
 
-def _solve_programme(factors, conic, mixing, unit, size) -> tuple[np.ndarray, np.ndarray]:
-    """Return a / unit and beta; a is measured in ``unit``, the objective, s and t in ``size``."""
-    n, p = len(conic.linear), len(factors)
+def factor_outputs(gram: Gram, conic: ConicMachine, memory_limit: float) -> list[sparse.sparray]:
+    """Return the matrices M_k with q_k = |M_k x|^2, x the variables of the programme; raise if too large."""
+    needed = _BYTES * gram.n_kernels * gram.n_samples**2 * conic.columns
+    if needed > memory_limit:
+        raise ValueError(
+            f"The whole problem as one programme needs about {needed / 1e9:.3g} GB for {gram.n_kernels} kernels on "
+            f"{gram.n_samples} samples, more than the memory_limit of {memory_limit / 1e9:.3g} GB: the solvers "
+            "'qcqp', 'qcqp-compact' and 'silp-compact' are meant for small problems, choose another solver."
+        )
+    everything, normal = np.arange(gram.n_samples), _normal(conic, gram.n_samples)
+    outputs = []
+    for k in range(gram.n_kernels):
+        L = _factor(gram.rows(everything, np.array([k]))[0].astype(np.float64), normal)
+        Y = gram.on_classes(k)
+        M = sparse.kron(L.T, sparse.eye_array(conic.columns) if Y is None else _factor(Y, None).T, format="csr")
+        outputs.append(M if conic.lift is None else M @ conic.lift)
+    return outputs
+
+
+def natural_unit(outputs: list[sparse.sparray], conic: ConicMachine) -> float:
+    """Return the size of the variables: the largest bound, or the size at which the quadratic terms weigh as much."""
+    spread = max(float((M.power(2)).sum()) / len(conic.linear) for M in outputs)
+    largest = float(np.abs(np.concatenate([conic.lower, conic.upper])).max())
+    return min(largest, 1.0 / spread) if spread > 0 else largest
+
+
+def solve_programme(
+    outputs: list[sparse.sparray], conic: ConicMachine, mixing: Mixing, unit: float, size: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return a / unit and beta; the variables are measured in ``unit``, the objective, s and t in ``size``."""
+    n, p = len(conic.linear), len(outputs)
     support = mixing.support_rows(p)
     tube = np.arange(n if conic.eps else 0) + n + support.A.shape[1]
     width = n + support.A.shape[1] + len(tube)
-    a, t, s = np.arange(n), np.arange(n, n + p), n + p
+    x, t, s = np.arange(n), np.arange(n, n + p), n + p
     eye = sparse.eye_array(n)
     box = ConeRows(
         sparse.vstack([-eye, eye]),
         np.concatenate([-conic.lower, conic.upper]) / unit,
         (("nonnegative", 2 * n),),
     )
-    blocks = [(box, a), (support, np.arange(n, n + support.A.shape[1]))]
+    blocks = [(box, x), (support, np.arange(n, n + support.A.shape[1]))]
     if conic.eps:
         # |a_i| <= u_i, and eps u_i is paid
         sides = sparse.block_array([[eye, -eye], [-eye, -eye]])
-        blocks.append((ConeRows(sides, np.zeros(2 * n), (("nonnegative", 2 * n),)), np.concatenate([a, tube])))
+        blocks.append((ConeRows(sides, np.zeros(2 * n), (("nonnegative", 2 * n),)), np.concatenate([x, tube])))
+    if conic.sums is not None:
+        blocks.append((ConeRows(conic.sums, conic.most / unit, (("nonnegative", len(conic.most)),)), x))
     if conic.equality is not None:
-        rows = sparse.coo_array(np.atleast_2d(conic.equality))
+        rows = sparse.coo_array(conic.equality if sparse.issparse(conic.equality) else np.atleast_2d(conic.equality))
         m = rows.shape[0]
-        blocks.append((ConeRows(rows, np.full(m, conic.total / unit), (("zero", m),)), a))
+        blocks.append((ConeRows(rows, np.full(m, conic.total / unit), (("zero", m),)), x))
     head = len(blocks)
-    for k, L in enumerate(factors):
-        # |L'a|^2 <= t  as  |((t - 1)/2, L'a)| <= (t + 1)/2
-        outputs = sparse.kron(-unit / np.sqrt(size) * L.T, sparse.eye_array(conic.columns))
-        rows = sparse.block_array([[None, np.full((2, 1), -0.5)], [outputs, None]])
+    for k, M in enumerate(outputs):
+        # |M x|^2 <= t  as  |((t - 1)/2, M x)| <= (t + 1)/2
+        rows = sparse.block_array([[None, np.full((2, 1), -0.5)], [-unit / np.sqrt(size) * M, None]])
         b = np.zeros(rows.shape[0])
         b[:2] = 0.5, -0.5
-        blocks.append((ConeRows(rows, b, (("second_order", len(b)),)), np.append(a, t[k])))
+        blocks.append((ConeRows(rows, b, (("second_order", len(b)),)), np.append(x, t[k])))
     cost = np.zeros(width)
-    cost[a], cost[tube], cost[s] = -unit / size * conic.linear, unit / size * conic.eps, 0.5
-    x, z = solve_conic(np.zeros(width), cost, blocks)
-    return x[a], np.array([max(z_k[0] + z_k[1], 0.0) for z_k in z[head:]])
+    cost[x], cost[tube], cost[s] = -unit / size * conic.linear, unit / size * conic.eps, 0.5
+    found, z = solve_conic(np.zeros(width), cost, blocks)
+    a = found[x] if conic.lift is None else conic.lift @ found[x]
+    return a, np.array([max(z_k[0] + z_k[1], 0.0) for z_k in z[head:]])

@@ -17,16 +17,19 @@ is solved inexactly; and in the inner problem, which is solved only as exactly a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 import numpy as np
+from scipy import sparse
 
 from multikernel.certificate import Certificate
 from multikernel.masters import CutModel
+from multikernel.mixing import Simplex
 from multikernel.problem import Point
 from multikernel.solvers.base import Solver, Step
 from multikernel.solvers.cutting import inner_accuracy
+from multikernel.solvers.qcqp import COMPACT_SCOPE, factor_outputs, natural_unit, solve_programme
 
 
 class LinearMaster:
@@ -63,10 +66,18 @@ class LinearMaster:
             self._lp.addVar(0.0, highspy.kHighsInf)
         self._lp.addVar(-highspy.kHighsInf, highspy.kHighsInf)
         self._lp.changeColCost(p, 1.0)
+        # which rows of the programme are cuts: others describe the set of weights, and may be added later
+        self._is_cut: list[bool] = []
+        self._describe()
+
+    def _describe(self) -> None:
+        """Add the rows of the set of weights that are new."""
+        p = self.cuts.p
         A, lower, upper = self.cuts.mixing.linear_rows(p)
-        for row, low, high in zip(A, lower, upper, strict=True):
+        known = self._is_cut.count(False)
+        for row, low, high in zip(A[known:], lower[known:], upper[known:], strict=True):
             self._lp.addRow(low, high, p, np.arange(p), row)
-        self._head = len(A)
+            self._is_cut.append(False)
 
     def minimise(self, unit: float) -> tuple[np.ndarray, float, float]:
         """Return the master's weights and value, and the rigorous bound of its multipliers.
@@ -76,13 +87,17 @@ class LinearMaster:
         if not 0.1 * self.unit <= unit <= 10 * self.unit:
             self._load(unit)
         cuts, p = self.cuts, self.cuts.p
-        if not self._run():
-            # numbers carried over from earlier programmes can spoil a factorisation: begin anew
-            self._load(unit)
-            self._run()
-        solution = self._lp.getSolution()
+        while True:
+            self._describe()
+            if not self._run():
+                # numbers carried over from earlier programmes can spoil a factorisation: begin anew
+                self._load(unit)
+                self._run()
+            solution = self._lp.getSolution()
+            if not cuts.mixing.separate(np.maximum(solution.col_value[:p], 0.0)):
+                break
         beta = cuts.mixing.saturate(np.maximum(solution.col_value[:p], 0.0))
-        multipliers = np.array(solution.row_dual[self._head :])
+        multipliers = np.array(solution.row_dual)[np.array(self._is_cut)]
         return beta, self.unit * solution.col_value[p], cuts.bound(multipliers)
 
     def _run(self) -> bool:
@@ -94,6 +109,7 @@ class LinearMaster:
             # theta + 1/2 beta'q_t >= g_t
             row = np.append(0.5 * q / self.unit, 1.0)
             self._lp.addRow(g / self.unit, highspy.kHighsInf, p + 1, np.arange(p + 1), row)
+            self._is_cut.append(True)
         self._rows = len(cuts.g)
         self._lp.run()
         return self._lp.getModelStatus() == highspy.HighsModelStatus.kOptimal
@@ -104,6 +120,12 @@ class _State:
     tol: float
     master: LinearMaster
     theta: float = -np.inf
+
+
+@dataclass
+class _CompactState(_State):
+    conic: Any = None
+    outputs: list = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -149,8 +171,45 @@ class SILP(Solver):
             beta, state.theta, lower = state.master.minimise(certificate.size)
             settled = float(np.abs(beta - point.beta).sum()) <= self.change > 0
             point.set_weights(beta)
-        point.solve(self.inner * inner_accuracy(certificate, state.tol))
+        self._inner(point, state, self.inner * inner_accuracy(certificate, state.tol))
         g, q = point.problem.machine.dual(point.a), point.q
         cuts.add(g, q)
         violation = abs(1.0 - (g - 0.5 * float(point.beta @ q)) / state.theta) if state.theta else np.inf
         return Step(lower, {"violation": violation}, settled=settled)
+
+    def _inner(self, point: Point, state: _State, accuracy: float) -> None:
+        """Solve the problem at the current weights."""
+        point.solve(accuracy)
+
+
+@dataclass(frozen=True)
+class CompactSILP(SILP):
+    """The joint multiclass problem by cuts from its compact form, (7) in Zien & Ong 2007.
+
+    At fixed weights the quadratic programme in x_iu = -A_iu, u the wrong classes, goes to Clarabel as it stands, where
+    "silp", the unfolded form (11), leaves A to the machine; what the programme leaves inexact the machine finishes.
+
+    Parameters
+    ----------
+    memory_limit : float
+        Largest programme attempted, in bytes; about 150 bytes for each entry of each kernel.
+    """
+
+    requires: ClassVar[tuple[str, ...]] = ("machine.compact", "mixing.linear_rows")
+    scope: ClassVar[str] = COMPACT_SCOPE
+
+    memory_limit: float = 2e9
+
+    def start(self, point: Point, tol: float) -> _CompactState:
+        state, conic = super().start(point, tol), point.problem.machine.compact()
+        outputs = factor_outputs(point.problem.gram, conic, self.memory_limit)
+        return _CompactState(tol, state.master, conic=conic, outputs=outputs)
+
+    def _inner(self, point: Point, state: _State, accuracy: float) -> None:
+        machine, active = point.problem.machine, np.flatnonzero(point.beta)
+        combined = [sparse.vstack([np.sqrt(point.beta[k]) * state.outputs[k] for k in active])]
+        unit = natural_unit(combined, state.conic)
+        a, _ = solve_programme(combined, state.conic, Simplex(), unit, unit)
+        point.set_dual(machine.repair(unit * a.reshape(point.a.shape)))
+        if point.inner_gap() > accuracy:
+            point.solve(accuracy)

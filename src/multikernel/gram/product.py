@@ -1,0 +1,196 @@
+"""Products of kernels on samples with kernels on classes, (12) in Zien & Ong 2007, never expanded.
+
+    k_j((x, u), (x', v)) = K_k(x, x') Y_m(u, v),     A -> K_k A Y_m,     q_j = tr A' K_k A Y_m,     j = (k, m)
+
+Pairs with the same kernel on the samples share its outputs F_k = K_k A: those are all that a point keeps, q_j is the
+inner product of the c x c matrices A'F_k and Y_m, and the combined outputs are sum_k F_k (sum_m beta_km Y_m).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from multikernel.gram.base import Gram
+from multikernel.gram.combined import times_columns
+
+
+class ProductGram(Gram):
+    """Pairs of a kernel on the samples and a kernel on the classes.
+
+    Parameters
+    ----------
+    base : Gram
+        The kernels on the samples.
+    classes : ndarray of shape (m, c, c)
+        The kernels on the classes, symmetric and positive semidefinite.
+    pairs : ndarray of int, shape (P, 2), optional
+        Numbers of the kernels that are multiplied, by default all pairs, those of the first kernel first.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from multikernel.gram.dense import DenseGram
+    >>> gram = ProductGram(DenseGram(np.eye(2)[None]), np.array([np.eye(3), np.ones((3, 3))]))
+    >>> gram.n_kernels, gram.quad(np.array([[1.0, -1.0, 0.0], [2.0, 0.0, 1.0]]))
+    (2, array([7., 9.]))
+    """
+
+    def __init__(self, base: Gram, classes: np.ndarray, pairs: np.ndarray | None = None) -> None:
+        self.base, self.Y = base, np.ascontiguousarray(classes, np.float64)
+        if pairs is None:
+            pairs = np.indices((base.n_kernels, len(self.Y))).reshape(2, -1).T
+        self.pairs = np.asarray(pairs, np.intp)
+        self.kind, self.dtype, self.team = base.kind, base.dtype, base.team
+        self.n_kernels, self.n_samples = len(self.pairs), base.n_samples
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the base and of the kernels on the classes."""
+        return self.base.nbytes + self.Y.nbytes
+
+    def rows(self, idx, kernels=None):
+        """Rows of the kernels on the samples of the chosen pairs."""
+        pairs = self.pairs if kernels is None else self.pairs[kernels]
+        return self.base.rows(idx, pairs[:, 0])
+
+    def diag(self):
+        """Diagonals of the kernels on the samples, one for each pair."""
+        return self.base.diag()[self.pairs[:, 0]]
+
+    def on_classes(self, kernel):
+        return self.Y[self.pairs[kernel, 1]]
+
+    def apply(self, v, kernels=None):
+        pairs = self.pairs if kernels is None else self.pairs[kernels]
+        needed, at = np.unique(pairs[:, 0], return_inverse=True)
+        return np.matmul(self.base.apply(v, needed)[at], self.Y[pairs[:, 1]])
+
+    def add_outputs(self, F, idx, delta):
+        """F_k += K_k[:, idx] delta for the kernels on the samples. Sets: F, of shape (p, n, c)."""
+        self.base.add_outputs(F, idx, delta)
+
+    def follow(self, F, old, new):
+        """Bring the outputs of the kernels on the samples to those of other coefficients. Sets: F."""
+        self.base.follow(F, old, new)
+
+    def no_outputs(self, shape):
+        return self.base.no_outputs(shape)
+
+    def forms(self, F, a):
+        # A'F_k against Y_m, for all pairs
+        inner = np.matmul(F.transpose(0, 2, 1), a).reshape(len(F), -1)
+        return (inner @ self.Y.reshape(len(self.Y), -1).T)[self.pairs[:, 0], self.pairs[:, 1]]
+
+    def mix(self, beta, F):
+        table = self.table(beta)
+        out = np.zeros(F.shape[1:])
+        for k in np.flatnonzero(table.any(axis=1)):
+            out += F[k] @ np.tensordot(table[k], self.Y, 1)
+        return out
+
+    def each(self, F):
+        return np.matmul(F[self.pairs[:, 0]], self.Y[self.pairs[:, 1]])
+
+    def table(self, beta: np.ndarray) -> np.ndarray:
+        """Return the weights as a table of kernels on the samples against kernels on the classes."""
+        table = np.zeros((self.base.n_kernels, len(self.Y)))
+        np.add.at(table, (self.pairs[:, 0], self.pairs[:, 1]), beta)
+        return table
+
+    def combined(self, beta):
+        return CombinedProduct(self, beta)
+
+
+class CombinedProduct:
+    """sum_r M_r (x) W_r, the combined kernel as a short sum of products, rows of the M_r formed on demand.
+
+    The terms stand for the kernels on the samples or for those on the classes, whichever has fewer of positive weight:
+    M_r = K_k and W_r = sum_m beta_km Y_m, or M_r = sum_k beta_km K_k and W_r = Y_m. In the first case a stack that
+    lies in memory is read in place.
+
+    Parameters
+    ----------
+    product : ProductGram
+        The kernels.
+    beta : ndarray of shape (P,)
+        Weights of the pairs.
+
+    Attributes
+    ----------
+    gram : Gram
+        The kernels on the samples.
+    matrix : ndarray of shape (s, n, n)
+        M_r = ``scale[r] * matrix[which[r]]`` in the rows where ``have``.
+    W : ndarray of shape (R, c, c)
+        The kernels on the classes.
+    diags, rowmeans : ndarrays of shape (R, n)
+        Diagonals and row means of the M_r.
+    diag, means : ndarrays of shape (n,)
+        Diagonal and row means averaged over the classes.
+    """
+
+    made: dict
+
+    def __init__(self, product: ProductGram, beta: np.ndarray) -> None:
+        self.product, self.gram = product, product.base
+        self._kernel_diag = self.gram.diag()
+        self._kernel_means: np.ndarray | None = None
+        self._buffer = np.empty((0, 0, 0), self.gram.dtype)
+        self.set_weights(beta)
+
+    def set_weights(self, beta: np.ndarray) -> None:
+        """Forget all rows, and what was made of them, and take new weights."""
+        self.beta, self.made = beta, {}
+        table, n = self.product.table(beta), self.gram.n_samples
+        inputs, outputs = np.flatnonzero(table.any(axis=1)), np.flatnonzero(table.any(axis=0))
+        by_input = len(inputs) <= len(outputs)
+        if by_input:
+            self.T = np.eye(len(table))[inputs]
+            self.W = np.tensordot(table[inputs], self.product.Y, 1)
+        else:
+            self.T, self.W = np.ascontiguousarray(table[:, outputs].T), self.product.Y[outputs]
+        self.diags = self.T @ self._kernel_diag
+        self._share = np.einsum("ruu->r", self.W) / self.W.shape[-1]
+        self.diag = self._share @ self.diags
+        self.have = np.zeros(n, bool)
+        there = self.gram.stacked() if by_input else None
+        if there is not None:
+            self.matrix, self.scale, self.which = there[0], there[1][inputs], inputs
+            self.have[:] = True
+            return
+        if len(self._buffer) < len(self.T):
+            self._buffer = np.empty((len(self.T), n, n), self.gram.dtype)
+        self.matrix = self._buffer.view()
+        self.matrix.flags.writeable = False
+        self.scale, self.which = np.ones(len(self.T)), np.arange(len(self.T))
+
+    def ensure(self, rows: np.ndarray) -> None:
+        """Form the rows that are missing."""
+        rows = rows[~self.have[rows]]
+        if not len(rows):
+            return
+        for weights, out in zip(self.T, self._buffer, strict=False):
+            self.gram.combine(weights, rows, out, rows)
+        self.have[rows] = True
+
+    @property
+    def rowmeans(self) -> np.ndarray:
+        """Row means of the M_r, float64; the first time they take a pass over all kernels."""
+        if self._kernel_means is None:
+            n = self.gram.n_samples
+            self._kernel_means = self.gram.apply(np.full(n, 1.0 / n))
+        return self.T @ self._kernel_means
+
+    @property
+    def means(self) -> np.ndarray:
+        """Row means averaged over the classes."""
+        return self._share @ self.rowmeans
+
+    def apply_change(self, delta: np.ndarray) -> np.ndarray:
+        """Return sum_r M_r delta W_r, delta of shape (n, c), from the rows of its non-zero entries."""
+        idx = np.flatnonzero(delta.any(axis=1))
+        self.ensure(idx)
+        whole, out = bool(self.have.all()), np.zeros(delta.shape)
+        for scale, at, W in zip(self.scale, self.which, self.W, strict=True):
+            out += times_columns(self.matrix[at], scale, delta, idx, whole, self.gram.team) @ W
+        return out
