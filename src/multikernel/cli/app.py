@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import typer
 
 app = typer.Typer(help="Multiple kernel learning with a certificate.", no_args_is_help=True, add_completion=False)
@@ -29,3 +31,48 @@ def demo(
     from multikernel.cli.demo import run_demo
 
     run_demo(splits, norm, cost)
+
+
+@app.command()
+def compare(
+    data: Path | None = typer.Argument(None, help="A CSV table, or an npz archive with X (or kernels K) and y."),
+    target: str = typer.Option("y", help="Column, or array, of the targets."),
+    methods: str = typer.Option("uniform,alignf,mkl,l2", help="Methods, separated by commas; 'list' shows them."),
+    kernels: str = typer.Option("rbf", help="Kernels: rbf, linear, polynomial, laplacian, cosine."),
+    widths: str = typer.Option("", help="Widths w of the Gaussian kernels exp(-|x - z|^2 / w), separated by commas."),
+    factors: str = typer.Option("", help="Instead of widths: multiples of the median distance."),
+    cv: int = typer.Option(5, min=2, help="Folds."),
+    scoring: str | None = typer.Option(None, help="Any scorer of scikit-learn; accuracy or r2 by default."),
+    cost: str = typer.Option("", "--C", help="Cost of the losses; several are chosen among by inner cross-validation."),
+    normalize: str = typer.Option("", help="Normalisation, such as 'center,cosine' or 'none'; else each method's own."),
+    sample: int | None = typer.Option(None, min=4, help="Draw this many samples."),
+    seed: int = typer.Option(0, help="Seed of the folds and the draw."),
+    standardize: bool = typer.Option(True, help="Bring columns to mean zero and variance one."),
+    output: Path | None = typer.Option(None, help="Folder for the table, the plot and the results as they come."),
+    resume: bool = typer.Option(True, help="Take up results that are in the folder."),
+    quiet: bool = typer.Option(False, "--quiet", help="No progress bar."),
+) -> None:
+    """Compare methods on your data: one table and one plot over the same splits."""
+    from rich.console import Console
+
+    from multikernel.cli.compare import run_compare
+    from multikernel.inspection.methods import METHODS
+
+    console = Console()
+    if methods == "list":
+        for name, (what, _, _) in METHODS.items():
+            console.print(f"{name:<11} {what}", highlight=False)
+        return
+    try:
+        if data is None:
+            raise ValueError("The data are missing: multikernel compare data.csv --target y --methods uniform,mkl.")
+        found = run_compare(
+            data, target, methods, kernels, widths, factors, cv, scoring, cost, normalize, sample, seed, standardize,
+            output, resume, 0 if quiet else 1,
+        )  # fmt: skip
+    except ValueError as error:
+        typer.echo(f"Error: {error}", err=True)
+        raise typer.Exit(2) from None
+    console.print(found)
+    if output is not None:
+        console.print(f"Table, fits and plot are in {output}.", highlight=False, soft_wrap=True)

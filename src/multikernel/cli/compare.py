@@ -1,0 +1,188 @@
+"""``multikernel compare``: a table and a plot of several methods on the data of a file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+KERNELS = ("rbf", "linear", "polynomial", "laplacian", "cosine")
+
+
+def load_table(path: Path, target: str, standardize: bool = True) -> tuple[Any, np.ndarray]:
+    """Read samples and targets from a CSV or an npz file.
+
+    Parameters
+    ----------
+    path : Path
+        A table with one row per sample; or an archive with X (n, d), or kernels K (p, n, n), and the targets.
+    target : str
+        The column, or the array, of the targets.
+    standardize : bool
+        Whether the columns of samples are brought to mean zero and variance one.
+
+    Returns
+    -------
+    X : ndarray of shape (n, d), or KernelStack
+        Samples; columns of words become one column of zeros and ones per word.
+    y : ndarray of shape (n,)
+        Targets.
+    """
+    if not path.is_file():
+        raise ValueError(f"The file '{path}' does not exist.")
+    if path.suffix == ".npz":
+        return _load_archive(path, target, standardize)
+    try:
+        import pandas as pd
+    except ImportError as error:
+        raise ValueError("Tables are read by pandas, which is missing: pip install 'multikernel[data]'.") from error
+    frame = pd.read_csv(path, sep=None, engine="python")
+    if target not in frame.columns:
+        raise ValueError(_absent("column", target, list(map(str, frame.columns)), path))
+    y = frame.pop(target)
+    if y.isna().any():
+        raise ValueError(f"The column '{target}' of '{path}' must not have gaps. Got {int(y.isna().sum())} of them.")
+    gaps = frame.columns[frame.isna().any()].tolist()
+    if gaps:
+        raise ValueError(f"The columns of '{path}' must not have gaps. Got some in {', '.join(map(repr, gaps[:5]))}.")
+    X = pd.get_dummies(frame, dtype=float).to_numpy(dtype=np.float64)
+    return _scaled(X, standardize), y.to_numpy()
+
+
+def _load_archive(path: Path, target: str, standardize: bool) -> tuple[Any, np.ndarray]:
+    from multikernel.gram.stack import stack_kernels
+
+    with np.load(path, allow_pickle=False) as stored:
+        names = list(stored.files)
+        if target not in names:
+            raise ValueError(_absent("array", target, names, path))
+        y = stored[target]
+        if "X" in names:
+            X = stored["X"]
+            if X.ndim != 2 or X.dtype.kind not in "biuf":
+                raise ValueError(f"The array X of '{path}' must be a table of numbers. Got shape {X.shape}.")
+            return _scaled(X.astype(np.float64), standardize), y
+        if "K" in names:
+            return stack_kernels(stored["K"]), y
+    raise ValueError(f"The file '{path}' must hold the samples X (n, d) or the kernels K (p, n, n). Got {names}.")
+
+
+def _absent(kind: str, name: str, there: list[str], path: Path) -> str:
+    near = get_close_matches(name, there, 1)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    shown = ", ".join(there[:12]) + (f" and {len(there) - 12} more" if len(there) > 12 else "")
+    return f"The {kind} '{name}' is not in '{path}', which holds {shown}.{hint}"
+
+
+def _scaled(X: np.ndarray, standardize: bool) -> np.ndarray:
+    if not standardize:
+        return X
+    spread = X.std(axis=0)
+    return (X - X.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+
+
+def make_kernels(names: Sequence[str], widths: Sequence[float], factors: Sequence[float]) -> list[Any]:
+    """Return the kernels named: Gaussian ones at the given widths or multiples of the median distance."""
+    from multikernel import kernels
+
+    chosen: list[Any] = []
+    for name in names:
+        if name not in KERNELS:
+            near = get_close_matches(name, KERNELS, 1)
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            raise ValueError(f"The kernels must be among {', '.join(KERNELS)}. Got {name!r} instead.{hint}")
+        if name == "rbf":
+            chosen += kernels.rbf_family(widths) if widths else kernels.rbf_family(factors=list(factors) or None)
+        else:
+            chosen.append(getattr(kernels, name.capitalize())())
+    return chosen
+
+
+def words(text: str) -> list[str]:
+    """Return the parts of 'a,b, c'."""
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def numbers(text: str, option: str) -> list[float]:
+    """Return the positive numbers of '0.1,1,10'."""
+    try:
+        found = [float(part) for part in words(text)]
+    except ValueError:
+        found = [-1.0]
+    if any(not 0 < each < np.inf for each in found):
+        raise ValueError(f"The option {option} must be positive numbers, separated by commas. Got {text!r} instead.")
+    return found
+
+
+def run_compare(
+    path: Path,
+    target: str,
+    methods: str,
+    kernels: str = "rbf",
+    widths: str = "",
+    factors: str = "",
+    cv: int = 5,
+    scoring: str | None = None,
+    C: str = "",
+    normalize: str = "",
+    sample: int | None = None,
+    seed: int = 0,
+    standardize: bool = True,
+    output: Path | None = None,
+    resume: bool = True,
+    verbose: int = 1,
+) -> Any:
+    """Read, compare, write; return the comparison.
+
+    Parameters
+    ----------
+    path : Path
+        The data.
+    target, methods, kernels, widths, factors, C, normalize : str
+        As on the command line; several values of C are chosen among by inner cross-validation.
+    cv : int
+        Folds, shuffled with the seed.
+    scoring : str or None
+        A scorer of scikit-learn.
+    sample : int or None
+        Number of samples drawn at random.
+    seed : int
+        Of the folds and the draw.
+    standardize : bool
+        Whether columns are standardised.
+    output : Path or None
+        Folder for results.jsonl, table.csv, fits.csv and comparison.png.
+    resume : bool
+        Whether results that are there are taken up.
+    verbose : int
+        0 for no progress bar.
+    """
+    from sklearn.model_selection import KFold, StratifiedKFold
+    from sklearn.utils.multiclass import type_of_target
+
+    from multikernel.inspection import compare
+
+    costs = numbers(C, "--C")
+    X, y = load_table(path, target, standardize)
+    if sample is not None and sample < len(y):
+        rows = np.sort(np.random.default_rng(seed).permutation(len(y))[:sample])
+        X, y = X[rows], y[rows]
+    params: dict[str, Any] = {}
+    if normalize:
+        params["normalize"] = None if normalize == "none" else words(normalize)
+    if len(costs) == 1:
+        params["C"] = costs[0]
+    stratify = type_of_target(y) in ("binary", "multiclass")
+    found = compare(
+        X, y, words(methods),
+        kernels=make_kernels(words(kernels), numbers(widths, "--widths"), numbers(factors, "--factors")),
+        cv=(StratifiedKFold if stratify else KFold)(cv, shuffle=True, random_state=seed),
+        scoring=scoring, params=params, grid={"C": costs} if len(costs) > 1 else None,
+        results=None if output is None else output / "results.jsonl", resume=resume, verbose=verbose,
+    )  # fmt: skip
+    if output is not None:
+        found.save(output)
+    return found

@@ -1,0 +1,171 @@
+"""What a comparison found: one row per method, as a table, a data frame, a file or a picture."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The results of `compare`.
+
+    Attributes
+    ----------
+    rows : list of dict
+        One per fit: method, fold, score, fit_time, score_time, active, gap, status, warnings, error.
+    methods : list of str
+        The methods, in the order given.
+    scoring : str
+        Name of the score.
+    n_kernels, n_splits : int
+        Numbers of kernels and of splits.
+    """
+
+    rows: list[dict[str, Any]]
+    methods: list[str]
+    scoring: str
+    n_kernels: int
+    n_splits: int
+
+    @property
+    def table(self) -> list[dict[str, Any]]:
+        """One row per method.
+
+        Means over the splits of score, fit_time (seconds) and active (kernels of non-zero weight); standard error of
+        the score; the largest certified gap, None where there is none; the number of splits done, and the first error.
+        """
+        return [self._summary(name) for name in self.methods]
+
+    def _summary(self, name: str) -> dict[str, Any]:
+        mine = [row for row in self.rows if row["method"] == name]
+        done = [row for row in mine if row["error"] is None]
+        scores = np.array([row["score"] for row in done], float)
+        gaps = [row["gap"] for row in done if row["gap"] is not None]
+        active = [row["active"] for row in done if row["active"] is not None]
+        error = next((row["error"] for row in mine if row["error"] is not None), None)
+        return {
+            "method": name,
+            self.scoring: float(scores.mean()) if len(scores) else None,
+            "standard_error": float(scores.std(ddof=1) / np.sqrt(len(scores))) if len(scores) > 1 else None,
+            "standard_deviation": float(scores.std(ddof=1)) if len(scores) > 1 else None,
+            "fit_time": float(np.mean([row["fit_time"] for row in done])) if done else None,
+            "active": float(np.mean(active)) if active else None,
+            "kernels": self.n_kernels,
+            "gap": max(gaps) if gaps else None,
+            "splits": len(done),
+            "error": error,
+        }
+
+    def to_frame(self) -> Any:
+        """Return the table as a pandas data frame, indexed by method."""
+        import pandas as pd
+
+        return pd.DataFrame(self.table).set_index("method")
+
+    def __rich__(self) -> Any:
+        from rich.table import Table
+
+        table = Table(
+            title=f"Mean {self.scoring.replace('_', ' ')} and standard error over {self.n_splits} splits, training "
+            "time, kernels in use, largest certified gap"
+        )
+        table.add_column("method")
+        for heading in (self.scoring.replace("_", " "), "training time", "kernels", "gap"):
+            table.add_column(heading, justify="right", no_wrap=True)
+        rows = self.table
+        best = max((row[self.scoring] for row in rows if row[self.scoring] is not None), default=None)
+        for row in rows:
+            style = "bold" if best is not None and row[self.scoring] == best else None
+            table.add_row(row["method"], *_cells(row, self.scoring), style=style)
+        for row in rows:
+            if row["error"] is not None:
+                table.caption = (f"{table.caption}\n" if table.caption else "") + f"{row['method']}: {row['error']}"
+        return table
+
+    def __str__(self) -> str:
+        from rich.console import Console
+
+        file = io.StringIO()
+        Console(file=file, width=120).print(self.__rich__())
+        return file.getvalue().rstrip()
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the mean score of each method with its standard error, and the score of every split as a faint dot.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where; by default a new figure.
+
+        Returns
+        -------
+        matplotlib Axes
+            Where it was drawn.
+        """
+        import matplotlib.pyplot as plt
+
+        rows = self.table
+        if ax is None:
+            _, ax = plt.subplots(figsize=(7.0, 1.2 + 0.42 * len(rows)), layout="constrained")
+        for place, row in enumerate(rows):
+            scores = [each["score"] for each in self.rows if each["method"] == row["method"] and each["error"] is None]
+            ax.plot(scores, np.full(len(scores), place), "o", color="0.75", markersize=4, zorder=1)
+            if row[self.scoring] is None:
+                ax.text(0.5, place, "failed", transform=ax.get_yaxis_transform(), ha="center", va="center", color="0.4")
+                continue
+            ax.errorbar(
+                row[self.scoring], place, xerr=row["standard_error"] or 0.0, fmt="o", color="C0", capsize=3, zorder=2
+            )
+            used = "" if row["active"] is None else f", {row['active']:.3g} of {row['kernels']} kernels"
+            ax.annotate(
+                f"{row['fit_time']:.2g} s{used}", (1.0, place), xycoords=("axes fraction", "data"), xytext=(6, 0),
+                textcoords="offset points", va="center", fontsize="small", color="0.35",
+            )  # fmt: skip
+        ax.set_yticks(range(len(rows)), [row["method"] for row in rows])
+        ax.set_ylim(len(rows) - 0.5, -0.5)
+        ax.set_xlabel(f"{self.scoring.replace('_', ' ')} (mean and standard error over {self.n_splits} splits)")
+        ax.grid(axis="x", color="0.92")
+        ax.set_axisbelow(True)
+        ax.spines[["top", "right", "left"]].set_visible(False)
+        ax.tick_params(axis="y", length=0)
+        return ax
+
+    def save(self, folder: str | os.PathLike) -> list[Path]:
+        """Write ``table.csv``, ``fits.csv`` and ``comparison.png`` into a folder; return their paths."""
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        paths = [folder / "table.csv", folder / "fits.csv", folder / "comparison.png"]
+        _write(paths[0], self.table)
+        _write(paths[1], [{key: value for key, value in row.items() if key != "key"} for row in self.rows])
+        figure = self.plot().figure
+        figure.savefig(paths[2], dpi=160)
+        import matplotlib.pyplot as plt
+
+        plt.close(figure)
+        return paths
+
+
+def _cells(row: Mapping[str, Any], scoring: str) -> tuple[str, str, str, str]:
+    if row[scoring] is None:
+        return "failed", "", "", ""
+    spread = "" if row["standard_error"] is None else f" ± {row['standard_error']:.4f}"
+    active = "" if row["active"] is None else f"{row['active']:.3g} of {row['kernels']}"
+    return (
+        f"{row[scoring]:.4f}{spread}", f"{row['fit_time']:.3g} s", active,
+        "" if row["gap"] is None else f"{row['gap']:.1e}",
+    )  # fmt: skip
+
+
+def _write(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, list(rows[0]) if rows else [])
+        writer.writeheader()
+        writer.writerows(rows)

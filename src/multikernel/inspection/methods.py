@@ -1,0 +1,175 @@
+"""Methods by name: what `compare` takes beside estimators. A new one is one line of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+
+import multikernel
+
+
+def _two_stage(weights: str) -> Callable[[bool], Any]:
+    def make(classification: bool) -> Any:
+        from sklearn.svm import SVC, SVR
+
+        import multikernel.twostage as rules
+
+        kind = multikernel.TwoStageClassifier if classification else multikernel.TwoStageRegressor
+        machine = SVC(kernel="precomputed") if classification else SVR(kernel="precomputed")
+        return kind("precomputed", weights=getattr(rules, weights)(), estimator=machine)
+
+    return make
+
+
+def _joint(name: str, **options: Any) -> Callable[[bool], Any]:
+    return lambda classification: getattr(multikernel, name)("precomputed", **options)
+
+
+def _mkl(**options: Any) -> Callable[[bool], Any]:
+    return lambda classification: (
+        multikernel.MKLClassifier if classification else multikernel.MKLRegressor
+    )("precomputed", **options)  # fmt: skip
+
+
+# name: (what it is, how it is made, whether it does regression as well)
+METHODS: dict[str, tuple[str, Callable[[bool], Any], bool]] = {
+    "uniform": ("SVM on the sum of the kernels", _two_stage("UniformWeights"), True),
+    "best": ("SVM on the best single kernel, by inner cross-validation", _two_stage("BestSingleKernel"), True),
+    "align": ("SVM on kernels weighted by their alignment (Cortes et al. 2012)", _two_stage("AlignWeights"), True),
+    "alignf": ("SVM on the best aligned mix (Cortes et al. 2012)", _two_stage("AlignFWeights"), True),
+    "margin": ("SVM on the mix of largest margin (Cortes et al. 2013)", _two_stage("KernelMarginWeights"), False),
+    "binarymkl": ("SVM on a mix learned from pairs (Kumar et al. 2012)", _two_stage("BinaryMKLWeights"), False),
+    "pwmk": ("SVM on kernels weighted by their accuracy", _two_stage("PWMKWeights"), False),
+    "fheuristic": ("SVM on kernels weighted by a heuristic of alignment", _two_stage("FHeuristicWeights"), True),
+    "mkl": ("sparse MKL, each class against the rest (Sonnenburg et al. 2005)", _mkl(), True),
+    "l2": ("MKL with weights of norm 2 (Kloft et al. 2008)", _mkl(norm=2.0), True),
+    "joint": ("sparse MKL, all classes at once (Zien & Ong 2007)", _joint("MKLClassifier", multiclass="joint"), False),
+    "squared": ("MKL with the squared loss, shared weights (Ying et al. 2009)",
+                _joint("MKLClassifier", multiclass="joint", loss="squared"), False),
+    "m3k": ("M3K: joint, with a large kernel margin (Cortes et al. 2013)", _joint("M3KClassifier"), False),
+    "rkda": ("kernel discriminant analysis (Ye et al. 2008)", _joint("DiscriminantMKLClassifier"), False),
+    "easymkl": ("EasyMKL (Aiolli & Donini 2015)", _joint("EasyMKLClassifier"), False),
+    "lpbeta": ("LP-beta (Gehler & Nowozin 2009)", _joint("LPBetaClassifier"), False),
+    "obscure": ("OBSCURE (Orabona et al. 2010)", _joint("OBSCUREClassifier", random_state=0), False),
+    "ufo": ("UFO-MKL (Orabona & Jie 2011)", _joint("UFOMKLClassifier", random_state=0), False),
+}  # fmt: skip
+
+
+def make_methods(
+    methods: Mapping[str, Any] | Sequence[str],
+    classification: bool,
+    stack_only: bool,
+    params: Mapping[str, Any] | None = None,
+    grid: Mapping[str, Sequence[Any]] | None = None,
+    inner_cv: int = 3,
+) -> dict[str, Any]:
+    """Return fresh estimators by name, each told to take the shared kernels.
+
+    Parameters
+    ----------
+    methods : dict from names to estimators, or sequence of names of `METHODS`
+        An estimator whose ``kernels`` are "rbf" or "precomputed", at any depth, takes the shared kernels; one with
+        kernels of its own, or without, takes the samples.
+    classification : bool
+        Whether the targets are classes.
+    stack_only : bool
+        Whether there are no samples beside the kernels.
+    params : dict, optional
+        Parameters for every method that has them, itself or in its ``estimator``.
+    grid : dict, optional
+        Values of parameters among which each method that has them chooses by inner cross-validation.
+    inner_cv : int
+        Folds of that.
+    """
+    if isinstance(methods, str) or not isinstance(methods, (Mapping, Sequence)) or not len(methods):
+        raise ValueError(
+            f"The 'methods' parameter of compare must be a dict from names to estimators or a list of names. "
+            f"Got {methods!r} instead."
+        )
+    if not isinstance(methods, Mapping):
+        methods = {str(name): _by_name(name, classification) for name in methods}
+    return {
+        str(name): _prepared(str(name), each, stack_only, dict(params or {}), dict(grid or {}), inner_cv)
+        for name, each in methods.items()
+    }
+
+
+def _by_name(name: Any, classification: bool) -> Any:
+    if name not in METHODS:
+        near = get_close_matches(str(name), METHODS, 1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        raise ValueError(f"The methods of compare must be among {', '.join(METHODS)}. Got {name!r} instead.{hint}")
+    if not classification and not METHODS[name][2]:
+        able = ", ".join(key for key, (_, _, both) in METHODS.items() if both)
+        raise ValueError(f"The methods of compare must be among {able} for targets that are numbers. Got {name!r}.")
+    return METHODS[name][1](classification)
+
+
+def _prepared(name: str, estimator: Any, stack_only: bool, params: dict, grid: dict, inner_cv: int) -> Any:
+    if not isinstance(estimator, BaseEstimator):
+        raise ValueError(
+            f"The methods of compare must be estimators or names. Got {type(estimator).__name__} for {name!r} instead."
+        )
+    estimator = clone(estimator)
+    owners = [key for key in estimator.get_params() if key.split("__")[-1] == "kernels"]
+    for key in owners:
+        kernels = estimator.get_params()[key]
+        if isinstance(kernels, str) and kernels == "rbf":
+            estimator.set_params(**{key: "precomputed"})
+    if stack_only and not takes_stack(estimator):
+        raise ValueError(
+            f"With a KernelStack every method of compare must take kernels='precomputed'. "
+            f"Got {estimator!r} for {name!r}."
+        )
+    own = {_owner(estimator, key): value for key, value in params.items()}
+    estimator.set_params(**{key: value for key, value in own.items() if key})
+    axes = {_owner(estimator, key): list(values) for key, values in grid.items()}
+    axes = {key: values for key, values in axes.items() if key}
+    if axes:
+        from sklearn.model_selection import GridSearchCV
+
+        return GridSearchCV(estimator, axes, cv=inner_cv, error_score="raise")
+    return estimator
+
+
+def _owner(estimator: Any, name: str) -> str | None:
+    """Return the parameter of this name, the estimator's own or its inner estimator's; None where it has none."""
+    known = estimator.get_params()
+    return next((key for key in (name, f"estimator__{name}") if key in known), None)
+
+
+def takes_stack(estimator: Any) -> bool:
+    """Whether the estimator, or one inside it, is fitted on a stack of kernels."""
+    return any(
+        key.split("__")[-1] == "kernels" and isinstance(value, str) and value == "precomputed"
+        for key, value in estimator.get_params().items()
+    )
+
+
+def learned(estimator: Any) -> dict[str, Any]:
+    """Return what a fitted method tells of itself: number of active kernels, certified gap, status; None where unknown.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> learned(SimpleNamespace(weights_=np.array([[0.0, 1.0], [0.0, 0.5]]), duality_gap_=[1e-4, 2e-3]))
+    {'active': 1, 'gap': 0.002, 'status': None}
+    """
+    while hasattr(estimator, "best_estimator_"):
+        estimator = estimator.best_estimator_
+    if hasattr(estimator, "steps"):
+        estimator = estimator.steps[-1][1]
+    weights, gap, status = (getattr(estimator, name, None) for name in ("weights_", "duality_gap_", "status_"))
+    found: dict[str, Any] = {"active": None, "gap": None, "status": None}
+    if weights is not None:
+        found["active"] = int(np.count_nonzero(np.atleast_2d(weights).any(axis=0)))
+    if gap is not None:
+        found["gap"] = float(np.max(gap))
+    if status is not None:
+        states = [status] if isinstance(status, str) else list(status)
+        found["status"] = next((each for each in states if each != "converged"), "converged")
+    return found

@@ -1,0 +1,150 @@
+"""Results as they come, one line of JSON each, and what they belong to.
+
+The first line says which data, splits and scorer the rest belong to; every other line is one fit. A line is written and
+flushed as soon as its fit ends, so that a killed run loses the fit in flight and nothing else.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from multikernel.gram.stack import KernelStack
+
+_WORDS = {"data": "the data", "splits": "the splits of cv", "scoring": "the scorer", "kernels": "the kernels"}
+
+
+def fingerprint(*parts: Any) -> str:
+    """Return a short text that differs when arrays, stacks, frames, or the texts of anything else differ.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> fingerprint(np.arange(3)) == fingerprint(np.arange(3)), fingerprint([1]) == fingerprint([2])
+    (True, False)
+    """
+    digest = hashlib.sha256()
+    for part in parts:
+        for piece in _pieces(part):
+            digest.update(piece)
+    return digest.hexdigest()[:16]
+
+
+def _pieces(part: Any):
+    if isinstance(part, KernelStack):
+        yield repr((part.shape, part.names)).encode()
+        for k in range(part.shape[2]):
+            K = part.kernel_rows(k, part.col_ids)
+            # rows that are spread over the matrix, and its diagonal: a stack may be larger than what is worth hashing
+            yield np.ascontiguousarray(K[:: max(1, len(K) // 32)]).tobytes()
+    elif sparse.issparse(part):
+        yield from (np.ascontiguousarray(each).tobytes() for each in (part.data, part.indices, part.indptr))
+    elif hasattr(part, "columns") and hasattr(part, "to_numpy"):
+        yield repr(list(part.columns)).encode()
+        yield from _pieces(part.to_numpy())
+    elif isinstance(part, np.ndarray):
+        yield repr((part.shape, str(part.dtype))).encode()
+        plain = part.dtype.kind != "O"
+        yield np.ascontiguousarray(part).tobytes() if plain else repr(part.tolist()).encode()
+    elif isinstance(part, (list, tuple)):
+        yield f"{len(part)}[".encode()
+        for each in part:
+            yield from _pieces(each)
+    else:
+        # the address in a default repr changes from run to run
+        yield re.sub(r" at 0x[0-9a-f]+", "", repr(part)).encode()
+
+
+class Records:
+    """A file of results, or none.
+
+    Parameters
+    ----------
+    path : path or None
+        The file; None keeps nothing.
+    protocol : dict of str
+        What the results belong to.
+    methods : dict of str
+        A fingerprint for each method.
+    resume : bool
+        Whether results that are there are taken up; otherwise they are overwritten.
+
+    Attributes
+    ----------
+    rows : list of dict
+        The results known so far, of these methods.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike | None,
+        protocol: Mapping[str, str],
+        methods: Mapping[str, str],
+        resume: bool = True,
+    ) -> None:
+        self.path = None if path is None else Path(path)
+        self.methods = methods
+        self.rows: list[dict[str, Any]] = []
+        if self.path is None:
+            return
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        lines = self._read() if resume and self.path.exists() else []
+        if lines:
+            self._check(lines[0], protocol)
+            self._take(lines[1:])
+        # whole lines only: what a killed run left half-written is dropped
+        text = "".join(json.dumps(line) + "\n" for line in lines or [{"protocol": dict(protocol)}])
+        self.path.write_text(text, encoding="utf-8")
+
+    def _read(self) -> list[dict]:
+        lines = []
+        for text in self.path.read_text(encoding="utf-8").splitlines():
+            try:
+                lines.append(json.loads(text))
+            except ValueError:
+                break
+        if lines and "protocol" not in lines[0]:
+            raise ValueError(f"The file '{self.path}' must hold results of compare. Got something else instead.")
+        return lines
+
+    def _check(self, head: dict, protocol: Mapping[str, str]) -> None:
+        other = [_WORDS.get(key, key) for key, value in protocol.items() if head["protocol"].get(key) != value]
+        if other:
+            raise ValueError(
+                f"The results in '{self.path}' belong to another comparison: {', '.join(other)} "
+                f"{'is' if other == ['the scorer'] else 'are'} not the same. Give another file, or "
+                "begin anew with resume=False (--no-resume)."
+            )
+
+    def _take(self, lines: list[dict]) -> None:
+        for row in lines:
+            name = row["method"]
+            if name in self.methods and row["key"] != self.methods[name]:
+                raise ValueError(
+                    f"The results of {name!r} in '{self.path}' are those of other parameters. Give the method another "
+                    "name, give another file, or begin anew with resume=False (--no-resume)."
+                )
+            if name in self.methods and row["error"] is None:
+                self.rows.append(row)
+
+    def known(self, method: str, fold: int) -> bool:
+        """Whether this fit is there; one that failed is tried again."""
+        return any(row["method"] == method and row["fold"] == fold and row["error"] is None for row in self.rows)
+
+    def add(self, row: dict[str, Any]) -> None:
+        """Keep a result, and write it."""
+        row = {**row, "key": self.methods[row["method"]]}
+        self.rows.append(row)
+        if self.path is not None:
+            with self.path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(row) + "\n")
+                file.flush()
+                os.fsync(file.fileno())

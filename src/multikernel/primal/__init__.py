@@ -1,0 +1,1 @@
+"""Learners of the primal problem that see one sample at a time."""
