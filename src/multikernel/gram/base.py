@@ -95,13 +95,6 @@ class Gram(ABC):
                 out[k] += block[k].T.astype(np.float64) @ v[idx[part]]
         return out
 
-    def apply_at(self, idx: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """(K_k v)[idx] for every kernel, float64, from the rows ``idx``."""
-        out = np.empty((self.n_kernels, len(idx), *v.shape[1:]))
-        for part in self._blocks(idx, self.n_kernels):
-            out[:, part] = self.rows(idx[part]).astype(np.float64) @ v
-        return out
-
     def add_outputs(self, F: np.ndarray, idx: np.ndarray, delta: np.ndarray) -> None:
         """F_k += K_k[:, idx] delta for every kernel; delta is (m,) or, with columns, (m, c).
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-KINDS = ("dense", "lazy", "mapped")
+KINDS = ("dense", "lazy", "mapped", "features")
 
 # computed kernels are kept in float64 up to this size, in float32 above
 SINGLE_ABOVE = 256 * 2**20
@@ -83,7 +83,8 @@ def choose_storage(
     memory_limit : float, str or None
         Bytes that may be used; None for half of the free memory.
     requested : {"auto", "dense", "lazy", "mapped"}
-        What the user asked for; "auto" is dense where that fits, otherwise lazy.
+        What the user asked for; "auto" is dense where that fits, otherwise lazy. Explicit features need no such
+        storage, and are chosen before.
     stored : bool
         Whether the kernels lie in memory already, and cost nothing more as they are.
 
@@ -102,6 +103,10 @@ def choose_storage(
     dense = rows if stored else rows * (p + 1)
     if requested == "auto":
         requested = "dense" if dense <= limit else "lazy"
+    if requested == "features":
+        raise ValueError(
+            "gram='features' needs kernels that are computed from samples by MKLClassifier or MKLRegressor."
+        )
     has = f"the memory limit is {_size(limit)}" + (" (half of the free memory)" if memory_limit is None else "")
     if rows > limit:
         raise MemoryError(
