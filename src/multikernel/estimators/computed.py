@@ -15,7 +15,7 @@ import numpy as np
 from multikernel.estimators.checks import examine, indefinite_error
 from multikernel.estimators.expansion import ComputedExpansion
 from multikernel.estimators.tiles import compute_tiles
-from multikernel.estimators.training import TrainingKernels, no_variance, refuse_repair
+from multikernel.estimators.training import TrainingKernels, affine_form, no_variance, refuse_repair
 from multikernel.gram.choose import choose_storage, row_budget, storage_dtype
 from multikernel.gram.definite import probe_definiteness
 from multikernel.gram.dense import AffineForm, DenseGram
@@ -24,6 +24,7 @@ from multikernel.gram.mapped import MappedGram, mapped_stack
 from multikernel.kernels.affine import FittedNormalizer
 from multikernel.kernels.bank import KernelBank, take_rows
 from multikernel.kernels.normalize import learn_normalizer
+from multikernel.kernels.table import alone
 from multikernel.threads import Team
 
 # samples on which the symmetry of a kernel that is never stored is checked
@@ -124,7 +125,7 @@ class ComputedKernels(TrainingKernels):
     def _keep_nothing(self, dtype: np.dtype, budget: float) -> None:
         """Make a Gram that computes rows when they are asked for."""
         divided = np.flatnonzero(self._divided())
-        products = compute_tiles(self.bank, self.X, divided, self._p, self._team)
+        products = compute_tiles(self.bank, self.X, divided, self._p, self._team, dtype=dtype)
         for k, product in zip(divided, products, strict=True):
             self._learn(k, lambda v, product=product: product, product)
         for k in np.setdiff1d(np.arange(len(self.names)), divided):
@@ -133,18 +134,42 @@ class ComputedKernels(TrainingKernels):
             self.normalizers[k] = self.bank.normalizer(k, self.X, self.weight)
             self.constant[k] = self.normalizers[k].degenerate
         diag = np.array([each.train_diag(d) for each, d in zip(self.normalizers, self._diag, strict=True)])
-        self.gram = LazyGram(self._rows, diag, dtype=dtype, budget=budget, n_threads=self._team.n_threads)
+        self.gram = LazyGram(
+            self._rows, diag, dtype=dtype, budget=budget, n_threads=self._team.n_threads,
+            products=self._products, blocks=self._blocks,
+        )  # fmt: skip
         self._probe_rows(diag)
 
     def _rows(self, kernels: np.ndarray, idx: np.ndarray):
         """Yield the normalised rows of kernels, as `LazyGram` takes them."""
-        for k, K in self.bank.raw_each(take_rows(self.X, idx), self.X, kernels.tolist()):
-            normalizer = self.normalizers[k]
-            if normalizer.u is None and normalizer.A is None:
-                K *= normalizer.scale
-                yield k, K
-            else:
-                yield k, normalizer.train_block(K, idx)
+        for k, K in self.bank.raw_each(take_rows(self.X, idx), self.X, kernels.tolist(), self.gram.dtype):
+            yield k, self._normalised(k, K, idx)
+
+    def _normalised(self, k: int, K: np.ndarray, rows: np.ndarray, cols: np.ndarray | None = None) -> np.ndarray:
+        """Return raw values as normalised ones, in their place where a factor is all there is to it."""
+        normalizer = self.normalizers[k]
+        if normalizer.u is None and normalizer.A is None:
+            K *= normalizer.scale
+            return K
+        return normalizer.train_block(K, rows, cols)
+
+    def _products(self, kernels: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """Return the products of normalised kernels with a vector, tile by tile."""
+        form, extra = affine_form([self.normalizers[k] for k in kernels]), (1,) * (v.ndim - 1)
+        out = compute_tiles(self.bank, self.X, kernels, v, self._team, None, self.gram.dtype, form.u)
+        if form.u is not None:
+            out *= form.u.reshape(*form.u.shape, *extra)
+        out *= form.scale.reshape(-1, 1, *extra)
+        if form.A is not None and form.B is not None:
+            for k, (A, B) in enumerate(zip(form.A, form.B, strict=True)):
+                out[k] -= A @ (B.T @ v) + B @ (A.T @ v)
+        return out
+
+    def _blocks(self, idx: np.ndarray, out: np.ndarray) -> None:
+        """Write every normalised kernel between some of the samples."""
+        compute_tiles(self.bank, take_rows(self.X, idx), range(len(out)), np.zeros(len(idx)), self._team, list(out))
+        for k in range(len(out)):
+            out[k] = self._normalised(k, out[k], idx, idx)
 
     def _probe_rows(self, diag: np.ndarray) -> None:
         suspects = np.flatnonzero(~self.vouched)
@@ -170,4 +195,4 @@ class ComputedKernels(TrainingKernels):
         self._scale[kernel] = 1.0
 
     def _expansion(self, terms, offset, active, kept):
-        return ComputedExpansion(terms, offset, self.bank.take(active), take_rows(self.X, kept))
+        return ComputedExpansion(terms, offset, self.bank.take(active), alone(take_rows(self.X, kept)))

@@ -191,7 +191,7 @@ class SlicedBank:
             return whole[rows, rows].astype(np.float64)
         return self.inner.raw_diag(k, self._take(rows))
 
-    def raw_each(self, rows, cols=None, kernels=None) -> Iterator[tuple[int, np.ndarray]]:
+    def raw_each(self, rows, cols=None, kernels=None, dtype=np.float64) -> Iterator[tuple[int, np.ndarray]]:
         """Yield (k, raw block) for the chosen kernels, not necessarily in order."""
         kernels = range(self.inner.n_kernels) if kernels is None else kernels
         unknown = []
@@ -202,7 +202,7 @@ class SlicedBank:
                 yield k, self.raw(k, rows, cols)
         if unknown:
             same = cols is None or cols is rows
-            yield from self.inner.raw_each(self._take(rows), None if same else self._take(cols), unknown)
+            yield from self.inner.raw_each(self._take(rows), None if same else self._take(cols), unknown, dtype)
 
     def normalizer(self, k: int, rows: np.ndarray, sample_weight=None) -> FittedNormalizer:
         """Learn the normalisation of kernel k on some samples."""

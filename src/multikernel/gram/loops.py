@@ -5,6 +5,7 @@ Rows stand for columns (each kernel is symmetric), so every loop reads contiguou
 
 from __future__ import annotations
 
+import numpy as np
 from numba import njit
 
 
@@ -78,6 +79,62 @@ def add_outputs(K, kernels, rows, D, first, last, lo, hi, F):
             for j in range(hi - lo):
                 f[j] += d0 * x0[j]
             r += 1
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+def combine_kept(store, at, coef, slots, first, last, out):
+    """out[slots_r] = sum_k coef_k store[at[k, r]] for r in [first, last)."""
+    n = out.shape[1]
+    m = at.shape[0]
+    for r in range(first, last):
+        o = out[slots[r]]
+        o[:] = 0.0
+        k = 0
+        while k + 4 <= m:
+            x0, x1 = store[at[k, r]], store[at[k + 1, r]]
+            x2, x3 = store[at[k + 2, r]], store[at[k + 3, r]]
+            c0, c1, c2, c3 = coef[k], coef[k + 1], coef[k + 2], coef[k + 3]
+            for j in range(n):
+                o[j] += (c0 * x0[j] + c1 * x1[j]) + (c2 * x2[j] + c3 * x3[j])
+            k += 4
+        while k < m:
+            x0 = store[at[k, r]]
+            c0 = coef[k]
+            for j in range(n):
+                o[j] += c0 * x0[j]
+            k += 1
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+def add_both_sides(T, left, right, above, beside):
+    """above_j += sum_i left_i T_ij and beside_i += sum_j T_ij right_j in one reading of T, accumulated in float64."""
+    m, n = T.shape
+    i = 0
+    while i + 4 <= m:
+        t0, t1, t2, t3 = T[i], T[i + 1], T[i + 2], T[i + 3]
+        l0, l1, l2, l3 = left[i], left[i + 1], left[i + 2], left[i + 3]
+        s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
+        for j in range(n):
+            x0, x1 = np.float64(t0[j]), np.float64(t1[j])
+            x2, x3 = np.float64(t2[j]), np.float64(t3[j])
+            above[j] += (l0 * x0 + l1 * x1) + (l2 * x2 + l3 * x3)
+            s0 += x0 * right[j]
+            s1 += x1 * right[j]
+            s2 += x2 * right[j]
+            s3 += x3 * right[j]
+        beside[i] += s0
+        beside[i + 1] += s1
+        beside[i + 2] += s2
+        beside[i + 3] += s3
+        i += 4
+    while i < m:
+        t0, l0, s0 = T[i], left[i], 0.0
+        for j in range(n):
+            x0 = np.float64(t0[j])
+            above[j] += l0 * x0
+            s0 += x0 * right[j]
+        beside[i] += s0
+        i += 1
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -1,4 +1,4 @@
-"""Some of the samples of another Gram: K[idx][:, idx] of every kernel, without a copy of them."""
+"""Parts of another Gram, without a copy of its kernels: some samples, K_k[idx][:, idx], or some of the kernels."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class SubsetGram(Gram):
     def __init__(self, parent: Gram, idx: np.ndarray) -> None:
         self.parent = parent
         self.idx = np.asarray(idx, np.intp)
-        self.kind, self.dtype, self.team = parent.kind, parent.dtype, parent.team
+        self.kind, self.dtype, self.team, self.budget = parent.kind, parent.dtype, parent.team, parent.budget
         self.n_kernels, self.n_samples = parent.n_kernels, len(self.idx)
 
     @property
@@ -46,6 +46,9 @@ class SubsetGram(Gram):
             out[slots[part]] = self.parent.combine(beta, self.idx[rows[part]])[:, self.idx]
         return out
 
+    def block(self, idx):
+        return self.parent.block(self.idx[idx])
+
     def add_outputs(self, F, idx, delta):
         whole = np.zeros((self.n_kernels, self.parent.n_samples, *delta.shape[1:]))
         self.parent.add_outputs(whole, self.idx[idx], delta)
@@ -55,3 +58,53 @@ class SubsetGram(Gram):
         spread = np.zeros((self.parent.n_samples, *v.shape[1:]))
         spread[self.idx] = v
         return self.parent.apply(spread, kernels)[:, self.idx]
+
+
+class KernelsGram(Gram):
+    """Some of the kernels.
+
+    Parameters
+    ----------
+    parent : Gram
+        All kernels.
+    kernels : ndarray of int
+        Which of them, in their new order.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from multikernel.gram.dense import DenseGram
+    >>> KernelsGram(DenseGram(np.array([np.eye(2), np.ones((2, 2))])), np.array([1])).apply(np.array([1.0, 2.0]))
+    array([[3., 3.]])
+    """
+
+    def __init__(self, parent: Gram, kernels: np.ndarray) -> None:
+        self.parent = parent
+        self.kernels = np.asarray(kernels, np.intp)
+        self.kind, self.dtype, self.team, self.budget = parent.kind, parent.dtype, parent.team, parent.budget
+        self.n_kernels, self.n_samples = len(self.kernels), parent.n_samples
+
+    def _of_parent(self, kernels: np.ndarray | None) -> np.ndarray:
+        return self.kernels if kernels is None else self.kernels[kernels]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the parent."""
+        return self.parent.nbytes
+
+    def diag(self):
+        return self.parent.diag()[self.kernels]
+
+    def rows(self, idx, kernels=None):
+        return self.parent.rows(idx, self._of_parent(kernels))
+
+    def combine(self, beta, rows, out=None, slots=None):
+        spread = np.zeros(self.parent.n_kernels)
+        spread[self.kernels] = beta
+        return self.parent.combine(spread, rows, out, slots)
+
+    def apply(self, v, kernels=None):
+        return self.parent.apply(v, self._of_parent(kernels))
+
+    def direct(self, kernel):
+        return self.parent.direct(int(self.kernels[kernel]))

@@ -26,6 +26,8 @@ class RadialKernel(Kernel):
     _psd = True
     _metric = "sqeuclidean"
     _scales: tuple[str, ...] = ()
+    # whether the profile is one exponential, as exact as the precision of the distances
+    _exponential = False
 
     def _learns(self):
         return all(getattr(self, key) is None for key in self._scales)
@@ -106,6 +108,7 @@ class RBF(RadialKernel):
     """
 
     _scales = ("gamma", "width")
+    _exponential = True
 
     def __init__(self, gamma=None, *, width=None, quantile=None, factor=1.0):
         self.gamma = gamma
@@ -146,6 +149,7 @@ class Laplacian(RadialKernel):
 
     _metric = "cityblock"
     _scales = ("gamma",)
+    _exponential = True
 
     def __init__(self, gamma=None, *, quantile=None, factor=1.0):
         self.gamma = gamma

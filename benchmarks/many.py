@@ -1,0 +1,172 @@
+"""Hundreds of kernels that are never stored: 50 groups of columns, 11 Gaussian kernels on each, norm 1.
+
+    python benchmarks/many.py [--samples 10000] [--groups 50] [--C 1] [--tol 1e-2] [--memory 8GiB] [--check]
+
+A sweep is one computation of all p kernels' rows, n^2 p values. Printed: values computed, in sweeps (the transpose of a
+tile is not computed, so that all values may cost half a sweep); seconds, and seconds of one sweep of rows in the same
+run; peak memory of the process; the gap, and the same recomputed here from the kernels, weights and coefficients alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import sys
+import threading
+import time
+
+import numpy as np
+
+WIDTHS, COLUMNS = 11, 3
+# rows of all kernels that are timed
+ROWS = 64
+
+
+def informative(groups: int) -> list[int]:
+    return list(range(2, groups, max(1, groups // 5)))[:5]
+
+
+def many(n: int, groups: int = 50, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Draw n samples of two classes in ``groups`` groups of three columns, five of which tell them apart.
+
+    Each of the five adds a wave along a line, the radius or a slope; noise blurs the boundary, and 5 % of the labels
+    are flipped.
+    """
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, COLUMNS * groups))
+    score = 0.3 * rng.standard_normal(n)
+    for j, g in enumerate(informative(groups)):
+        Z = X[:, COLUMNS * g : COLUMNS * (g + 1)]
+        part = (np.sin(2.0 * Z @ np.ones(COLUMNS)), np.square(Z).sum(axis=1), Z[:, 0] + Z[:, 1])[j % 3]
+        score += (part - part.mean()) / part.std()
+    y = np.where(score > np.median(score), 1.0, -1.0)
+    y[rng.random(n) < 0.05] *= -1.0
+    return X, y
+
+
+def kernels(groups: int, widths: int = WIDTHS) -> list:
+    from multikernel.kernels import per_group, rbf_family
+
+    columns = {f"g{g}": list(range(COLUMNS * g, COLUMNS * (g + 1))) for g in range(groups)}
+    return [per_group(rbf_family(factors=widths), columns)]
+
+
+class Counter:
+    """Counts the kernel values that a bank computes."""
+
+    def __init__(self) -> None:
+        from multikernel.kernels.bank import KernelBank
+
+        self.values, self._lock, self._bank = 0, threading.Lock(), KernelBank
+        self._each = KernelBank.raw_each
+
+    def __enter__(self) -> Counter:
+        def counted(bank, *args, **options):
+            for k, K in self._each(bank, *args, **options):
+                with self._lock:
+                    self.values += K.size
+                yield k, K
+
+        self._bank.raw_each = counted
+        return self
+
+    def __exit__(self, *_) -> None:
+        self._bank.raw_each = self._each
+
+
+def recomputed_gap(model, X: np.ndarray, y: np.ndarray, C: float) -> float:
+    """Bounds over all kernels from the model's own numbers: hinge loss, norm 1."""
+    from multikernel.kernels import KernelBank
+
+    n = len(y)
+    a = np.zeros(n)
+    a[model.support_] = np.ravel(model.dual_coef_)
+    assert np.all(y * a >= 0) and np.all(y * a <= C * (1 + 1e-12)) and abs(a.sum()) <= 1e-9 * C * n
+    bank = KernelBank.fit(model.kernels, X)
+    q, f = np.zeros(bank.n_kernels), np.zeros(n)
+    sums, traces = np.zeros(bank.n_kernels), np.zeros(bank.n_kernels)
+    F = np.zeros((bank.n_kernels, n))
+    for i in range(0, n, 256):
+        rows = slice(i, min(i + 256, n))
+        for k, K in bank.raw_each(X[rows], X, None, np.float32):
+            F[k, rows] = K.astype(np.float64) @ a
+            sums[k] += K.sum(dtype=np.float64)
+            traces[k] += len(K)
+    scale = 1.0 / (traces / n - sums / n**2)
+    q = scale * (F @ a)
+    f = (model.weights_ * scale) @ F + np.ravel(model.intercept_)[0]
+    upper = 0.5 * float(model.weights_ @ q) + C * float(np.maximum(0.0, 1.0 - y * f).sum())
+    return (upper - (float(y @ a) - 0.5 * float(q.max()))) / upper
+
+
+def sweep_seconds(model, X: np.ndarray, n_jobs: int | None = None) -> float:
+    """Seconds for the rows of all kernels, from a few of them."""
+    from multikernel.estimators.computed import ComputedKernels
+    from multikernel.kernels.bank import KernelBank
+    from multikernel.threads import resolve_threads
+
+    bank = KernelBank.fit(model.kernels, X[:500])
+    # no room for rows beside the combined kernel's
+    limit = 8.001 * len(X) ** 2
+    computed = ComputedKernels(bank, X, None, gram="lazy", memory_limit=limit, n_threads=resolve_threads(n_jobs))
+    idx = np.arange(0, len(X), max(1, len(X) // ROWS))[:ROWS]
+    began = time.perf_counter()
+    computed.gram.rows(idx)
+    return (time.perf_counter() - began) * len(X) / len(idx)
+
+
+COLUMNS_OF_HISTORY = ("time", "upper", "gap", "active", "listed", "left_out", "inner_steps")
+
+
+def run(options) -> None:
+    from multikernel import MKLClassifier, MKLRegressor
+
+    n, p = options.samples, options.groups * options.widths
+    X, y = many(n, options.groups)
+    common = {key: getattr(options, key) for key in ("C", "tol", "solver")}
+    common |= {"gram": "lazy", "memory_limit": options.memory}
+    if options.loss == "hinge":
+        model = MKLClassifier(kernels(options.groups, options.widths), **common)
+    else:
+        model = MKLRegressor(kernels(options.groups, options.widths), loss="squared", **common)
+    began, cpu = time.perf_counter(), time.process_time()
+    with Counter() as counter:
+        model.fit(X, y)
+    seconds, cpu = time.perf_counter() - began, time.process_time() - cpu
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    if options.history:
+        keys = [key for key in COLUMNS_OF_HISTORY if key in model.history_]
+        print("  ", *keys)
+        for row in zip(*(model.history_[key] for key in keys), strict=True):
+            print("  ", *(f"{value:.5g}" for value in row))
+    useful = tuple(f"[g{g}]" for g in informative(options.groups))
+    share = sum(model.weights_[[name.endswith(useful) for name in model.kernel_names_]])
+    print(f"n={n} p={p} loss={options.loss} C={options.C:g} tol={options.tol:g} {model.solver_}: {model.status_}")
+    print(f"  gap {model.duality_gap_:.3g}, {model.n_iter_} iterations, {len(model.support_)} support vectors")
+    print(f"  {np.count_nonzero(model.weights_)} kernels with weight, {share:.3f} of it on the groups that matter")
+    print(f"  {counter.values / (n * n * p):.3g} sweeps of values, {seconds:.1f} s, {cpu:.1f} s of processors")
+    print(f"  peak memory {peak:.2f} GiB", flush=True)
+    if options.check:
+        sweep = sweep_seconds(model, X)
+        print(f"  {seconds / sweep:.3g} sweeps of time (one sweep of all rows: {sweep:.1f} s)", flush=True)
+        if options.loss == "hinge":
+            print(f"  gap recomputed over all kernels {recomputed_gap(model, X, y, options.C):.3g}")
+
+
+def main(arguments: list[str]) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--samples", type=int, default=10_000)
+    parser.add_argument("--groups", type=int, default=50)
+    parser.add_argument("--widths", type=int, default=WIDTHS)
+    parser.add_argument("--C", type=float, default=1.0)
+    parser.add_argument("--tol", type=float, default=1e-2)
+    parser.add_argument("--memory", default="8GiB")
+    parser.add_argument("--loss", default="hinge", choices=["hinge", "squared"])
+    parser.add_argument("--solver", default="auto")
+    parser.add_argument("--history", action="store_true")
+    parser.add_argument("--check", action="store_true")
+    run(parser.parse_args(arguments))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
