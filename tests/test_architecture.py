@@ -21,11 +21,13 @@ PACKAGE = Path(multikernel.__file__).parent
 LEVELS = (
     ("simplexqp", "threads"),
     ("gram", "losses", "spd"),
-    ("certificate", "cones", "machines", "masters", "mixing", "problem", "solution"),
+    ("certificate", "cones", "machines", "margins", "masters", "mixing", "problem", "solution"),
     ("solvers",),
-    ("solve",),
+    ("primal", "solve"),
     ("datasets", "kernels"),
+    ("twostage",),
     ("estimators",),
+    ("inspection", "theory"),
     ("cli",),
 )
 LEVEL = {room: level for level, rooms in enumerate(LEVELS) for room in rooms}
@@ -173,7 +175,7 @@ def test_every_public_name_resolves():
     for name in multikernel.__all__:
         assert getattr(multikernel, name) is not None
         assert name in dir(multikernel)
-    for name in ("datasets", "gram", "kernels", "losses", "machines", "mixing", "solvers"):
+    for name in ("datasets", "gram", "kernels", "losses", "machines", "mixing", "solvers", "twostage"):
         assert getattr(multikernel, name).__name__ == f"multikernel.{name}"
 
 

@@ -589,7 +589,7 @@ def test_an_interruption_keeps_the_best_certified_model():
 def test_an_interruption_ends_all_problems():
     y = np.array([0, 1, 2])[np.arange(60) % 3]
     with pytest.warns(ConvergenceWarning, match="interrupted on the problem '. and the rest'"):
-        model = MKLClassifier(KERNELS, solver=Impatient(), tol=1e-9).fit(X, y)
+        model = MKLClassifier(KERNELS, multiclass="ovr", solver=Impatient(), tol=1e-9).fit(X, y)
     assert model.status_ == ["interrupted"] * 3
     assert model.n_iter_.tolist() == [2, 0, 0]
     assert model.predict(X).shape == y.shape

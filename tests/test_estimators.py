@@ -2,6 +2,8 @@
 
 import pytest
 from sklearn.base import clone
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.svm import SVC, SVR
 from sklearn.utils.estimator_checks import (
     check_sample_weight_equivalence_on_dense_data,
     check_sample_weight_equivalence_on_sparse_data,
@@ -10,20 +12,30 @@ from sklearn.utils.estimator_checks import (
 
 from multikernel import (
     DiscriminantMKLClassifier,
+    EasyMKLClassifier,
+    LPBetaClassifier,
+    M3KClassifier,
+    M3KClassifierCV,
     MKLClassifier,
     MKLClassifierCV,
     MKLOneClass,
     MKLRegressor,
     MKLRegressorCV,
+    OBSCUREClassifier,
+    TwoStageClassifier,
+    TwoStageRegressor,
+    UFOMKLClassifier,
 )
 from multikernel.kernels import RBF, Linear
+from multikernel.twostage import AlignWeights, BinaryMKLWeights, UniformWeights
 
 # a new estimator is one line, and inherits the whole battery
 ESTIMATORS = [
     DiscriminantMKLClassifier(),
     DiscriminantMKLClassifier([RBF(), Linear()], prediction="neighbors", reg=1e-2),
     MKLClassifier(loss="squared", multiclass="joint"),
-    MKLClassifier(loss="logistic", fit_intercept=False),
+    MKLClassifier(loss="logistic", multiclass="ovr", fit_intercept=False),
+    MKLClassifier(loss="multinomial"),
     MKLClassifier(loss="squared_hinge", norm=2.0),
     MKLRegressor(loss="squared"),
     MKLRegressor(loss="huber", fit_intercept=False),
@@ -36,33 +48,78 @@ ESTIMATORS = [
     ),
     MKLClassifierCV(Cs=[0.1, 1.0], cv=2),
     MKLRegressorCV([RBF(width=2.0), Linear()], Cs=[0.1, 1.0], norms=[1.0, 2.0], cv=2),
+    M3KClassifier(),
+    M3KClassifier([RBF(), ("linear", Linear(), slice(None))], normalize="cosine", gamma0_fraction=0.5),
+    M3KClassifierCV(Cs=[1.0], gamma0_fractions=[0.3, 0.6], cv=2),
     MKLOneClass(nu=0.3),
     MKLOneClass(norm=2.0, gram="lazy"),
+    OBSCUREClassifier(),
+    OBSCUREClassifier([RBF(), ("linear", Linear(), slice(None))], normalize="cosine", gram="lazy", average=False),
+    UFOMKLClassifier(),
+    UFOMKLClassifier([Linear()], alpha=1e-3),
+    EasyMKLClassifier(),
+    EasyMKLClassifier([RBF(), ("linear", Linear(), slice(None))], lam=0.5, normalize=["center", "cosine"]),
+    LPBetaClassifier(cv=2),
+    LPBetaClassifier(per_class=True, C=[0.1, 1.0], nu=0.5, cv=2, gram="lazy"),
+    TwoStageClassifier(),
+    TwoStageClassifier(estimator=SVC(kernel="precomputed", tol=1e-12)),
+    TwoStageClassifier(
+        weights=BinaryMKLWeights(tol=1e-12, reg=0.1),
+        estimator=SVC(kernel="precomputed", tol=1e-12),
+        normalize=["center", "trace"],
+        gram="lazy",
+    ),
+    TwoStageRegressor(weights=UniformWeights()),
+    TwoStageRegressor(estimator=SVR(kernel="precomputed", tol=1e-12)),
+    TwoStageRegressor(weights=AlignWeights(), estimator=KernelRidge(kernel="precomputed")),
 ]
 
 # further parameters, where the estimator has them
 CHANGES = [{}, {"class_weight": "balanced"}, {"normalize": "cosine"}]
 # discriminant coordinates pass the check of scikit-learn at the default tol; at 1e-13 rounding makes 2e-8 of them
-TIGHT = [each for each in ESTIMATORS if not isinstance(each, DiscriminantMKLClassifier)]
-VARIANTS = [(each, new) for each in TIGHT for new in CHANGES if set(new) <= set(each.get_params(deep=False))]
+ONLINE = (OBSCUREClassifier, UFOMKLClassifier)
+TIGHT = [each for each in ESTIMATORS if not isinstance(each, (DiscriminantMKLClassifier, *ONLINE))]
+# the tol of two stages is that of the second
+STAGES = (TwoStageClassifier, TwoStageRegressor)
+TIGHT = [each for each in TIGHT if not isinstance(each, STAGES)]
+# a search adds nothing to what its base estimator makes of these
+SEARCHES = (MKLClassifierCV, MKLRegressorCV, M3KClassifierCV)
+VARIANTS = [
+    (each, new)
+    for each in TIGHT
+    for new in CHANGES[: 1 if isinstance(each, SEARCHES) else None]
+    if set(new) <= set(each.get_params(deep=False))
+]
 
 LOOSE = "compares at 1e-7 what the default tol solves to a relative gap of 1e-3; passes at a tight tol below"
-# least squares and other smooth losses are solved far below the tol that is asked for
-EXACT = ("squared", "logistic", "squared_hinge", "huber")
+# least squares and other smooth losses of one output are solved far below the tol that is asked for
+EXACT = ("squared", "logistic", "huber")
 EXPECTED = {
     "check_sample_weight_equivalence_on_dense_data": LOOSE,
     "check_sample_weight_equivalence_on_sparse_data": LOOSE,
 }
 
+RANDOM = "visits samples one by one in a random order: weights and repetition agree in the objective, not in the path"
+ORIGIN = "the source has no intercept, and a linear function through the origin cannot prefer one class everywhere"
+
+
+def expected_failures(estimator):
+    if isinstance(estimator, ONLINE):
+        linear = {"check_class_weight_classifiers": ORIGIN} if estimator.kernels != "rbf" else {}
+        return {**dict.fromkeys(EXPECTED, RANDOM), **(linear if isinstance(estimator, UFOMKLClassifier) else {})}
+    return {} if solved_exactly(estimator) else EXPECTED
+
 
 def solved_exactly(estimator):
+    if isinstance(estimator, STAGES):
+        return estimator.estimator is not None
     return getattr(estimator, "loss", None) in EXACT or isinstance(estimator, DiscriminantMKLClassifier)
 
 
 @pytest.mark.filterwarnings(
     "ignore::sklearn.exceptions.ConvergenceWarning", "ignore:.*constant on the training:UserWarning"
 )
-@parametrize_with_checks(ESTIMATORS, expected_failed_checks=lambda each: {} if solved_exactly(each) else EXPECTED)
+@parametrize_with_checks(ESTIMATORS, expected_failed_checks=expected_failures)
 def test_the_checks_of_scikit_learn(estimator, check):
     check(estimator)
 

@@ -116,8 +116,8 @@ def test_a_set_with_cones_only_goes_to_the_conic_solver():
     class Disc:
         """The ball of norm 2, described by its cone and its support function alone."""
 
-        start, support, project, saturate, cone_rows = (
-            getattr(Ball(2.0), name) for name in ("start", "support", "project", "saturate", "cone_rows")
+        start, support, project, saturate, separate, cone_rows = (
+            getattr(Ball(2.0), name) for name in ("start", "support", "project", "saturate", "separate", "cone_rows")
         )
 
     model = CutModel(Disc(), 2)

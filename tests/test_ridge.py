@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,7 +20,7 @@ from multikernel.gram.combined import Combined
 from multikernel.gram.dense import AffineForm, DenseGram
 from multikernel.gram.lazy import LazyGram
 from multikernel.gram.subset import SubsetGram
-from multikernel.kernels import RBF, Linear
+from multikernel.kernels import RBF, Linear, rbf_family
 from multikernel.machines.ridge import Ridge
 from multikernel.machines.weighted import WeightedInverse
 from multikernel.mixing import mixing_for
@@ -308,3 +310,37 @@ def test_a_factorisation_in_single_precision_is_refined(fit_intercept):
         M = np.block([[M, np.ones((1000, 1))], [np.ones((1, 1000)), np.zeros((1, 1))]])
     exact = np.linalg.solve(M, np.vstack([Y, np.zeros((int(fit_intercept), 2))]))[:1000]
     assert point.a == pytest.approx(exact, abs=1e-6)
+
+
+def test_a_callback_sees_every_iteration_and_its_model():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 3))
+    y = np.array(["left", "middle", "right"])[np.digitize(X[:, 0], [-0.5, 0.5])]
+    rows, values = [], []
+
+    def watch(row):
+        rows.append(row)
+        values.append(row["decision_function"](X[:7]))
+
+    model = MKLClassifier(rbf_family([1.0, 5.0]), loss="squared", tol=1e-6, callback=watch).fit(X, y)
+    assert len(rows) == model.n_iter_
+    assert [row["gap"] for row in rows] == list(model.history_["gap"])
+    assert values[0].shape == (7, 3) and not np.allclose(values[0], values[-1])
+    assert values[-1] == pytest.approx(model.decision_function(X[:7]), abs=1e-9)
+    rows.clear(), values.clear()
+    model.set_params(multiclass="ovo", loss="hinge").fit(X, y)
+    assert {row["problem"] for row in rows} == {"left and middle", "left and right", "middle and right"}
+    assert all(value.shape == (7,) for value in values)
+    with pytest.raises(ValueError, match=r"'callback' parameter of MKLClassifier must be None or a callable. Got 3"):
+        model.set_params(callback=3).fit(X, y)
+
+
+@pytest.mark.skipif("MULTIKERNEL_DATA" not in os.environ, reason="MULTIKERNEL_DATA names no folder with data")
+def test_the_experiment_of_the_paper_runs_small(tmp_path):
+    path = Path(__file__).parents[1] / "papers" / "2009-ying" / "run.py"
+    spec = importlib.util.spec_from_file_location("ying", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    accuracy, _, apart = module.main(["--small", "--output", str(tmp_path)])["wine"]
+    assert accuracy.min() > 80 and apart < 1e-3
+    assert (tmp_path / "figure1.png").stat().st_size > 10_000

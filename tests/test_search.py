@@ -53,7 +53,7 @@ def compare(ours, samples, y, *, atol=1e-6, **fit):
     axes = {"Cs": "C", "norms": "norm", "epsilons": "epsilon"}
     own = ours.get_params(deep=False)
     grid = {axis: own[name] for name, axis in axes.items() if own.get(name) is not None}
-    base = ours._base(**{name: own[name] for name in ours._base._get_param_names()})
+    base = ours._base(**{name: own[name] for name in ours._base._get_param_names() if name in own})
     groups = fit.get("groups")
     other = GridSearchCV(base, grid, cv=own["cv"], scoring=own["scoring"], error_score=own["error_score"])
     ours.fit(samples, y, **fit)
@@ -194,8 +194,10 @@ def test_the_search_is_its_best_estimator():
 
 def test_every_parameter_of_the_base_estimator():
     for search, base in ((MKLClassifierCV(), MKLClassifier()), (MKLRegressorCV(), MKLRegressor())):
-        own = search.get_params(deep=False)
-        assert {name: own[name] for name in base.get_params(deep=False)} == base.get_params(deep=False)
+        own, wanted = search.get_params(deep=False), base.get_params(deep=False)
+        # nobody wants to watch every fit of every fold
+        del wanted["callback"]
+        assert {name: own[name] for name in wanted} == wanted
     named = MKLClassifierCV([("wave", RBF(), [0])], Cs=CS).set_params(wave__quantile=0.3)
     assert named.kernels[0][1].quantile == 0.3 and clone(named).get_params()["wave__quantile"] == 0.3
 

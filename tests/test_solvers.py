@@ -29,6 +29,7 @@ POLYHEDRAL = (1.0, np.inf)
 SOLVERS = {
     # solver: (norms it applies to, number of problems it is tried on, largest number of iterations)
     "newton": (NORMS, 420, 200),
+    "shortlist": ((1.0,), 120, 200),
     "silp": (POLYHEDRAL, 210, 500),
     "sip": (NORMS, 210, 300),
     "level": (NORMS, 210, 200),
@@ -36,6 +37,11 @@ SOLVERS = {
     "simplemkl": ((1.0,), 120, 500),
     "qcqp": (NORMS, 210, 1),
 }
+
+# forms of the joint multiclass problem alone, which test_outputs.py tries
+JOINT_FORMS = {"qcqp-compact", "silp-compact"}
+# those that need explicit features, which test_features.py tries
+ON_FEATURES = {"interleaved"}
 
 
 def problem_of(stack, y, C, norm, fit_intercept=True) -> Problem:
@@ -117,7 +123,7 @@ def test_loose_tolerances_stop_early_and_bound_rigorously(solver, tol):
 
 
 def test_the_table_is_the_registry():
-    assert set(SOLVERS) == set(REGISTRY)
+    assert set(SOLVERS) | JOINT_FORMS | ON_FEATURES == set(REGISTRY)
     assert solver_names() == ["auto", *REGISTRY]
 
 
@@ -255,7 +261,7 @@ def test_a_machine_that_lacks_something_is_named(solver, need):
 def test_unknown_names_get_the_near_match():
     with pytest.raises(ValueError, match=r"Got 'newtn' instead. Did you mean 'newton'[?]"):
         get_solver("newtn")
-    with pytest.raises(ValueError, match=r"must be one of auto, newton, silp.*Got 'xyz' instead.$"):
+    with pytest.raises(ValueError, match=r"must be one of auto, newton, .*silp, .*Got 'xyz' instead.$"):
         get_solver("xyz")
 
 

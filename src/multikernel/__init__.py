@@ -12,8 +12,9 @@ Examples
 --------
 >>> import multikernel
 >>> multikernel.__all__
-['DiscriminantMKLClassifier', 'KernelStack', 'MKLClassifier', 'MKLClassifierCV', 'MKLOneClass', 'MKLRegressor',
- 'MKLRegressorCV', '__version__', 'stack_kernels']
+['DiscriminantMKLClassifier', 'EasyMKLClassifier', 'KernelStack', 'LPBetaClassifier', 'M3KClassifier',
+ 'M3KClassifierCV', 'MKLClassifier', 'MKLClassifierCV', 'MKLOneClass', 'MKLRegressor', 'MKLRegressorCV',
+ 'OBSCUREClassifier', 'TwoStageClassifier', 'TwoStageRegressor', 'UFOMKLClassifier', '__version__', 'stack_kernels']
 """
 
 from __future__ import annotations
@@ -24,11 +25,19 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from multikernel.estimators import (
         DiscriminantMKLClassifier,
+        EasyMKLClassifier,
+        LPBetaClassifier,
+        M3KClassifier,
+        M3KClassifierCV,
         MKLClassifier,
         MKLClassifierCV,
         MKLOneClass,
         MKLRegressor,
         MKLRegressorCV,
+        OBSCUREClassifier,
+        TwoStageClassifier,
+        TwoStageRegressor,
+        UFOMKLClassifier,
     )
     from multikernel.gram.stack import KernelStack, stack_kernels
 
@@ -36,12 +45,20 @@ __version__ = "0.1.0"
 
 __all__ = [
     "DiscriminantMKLClassifier",
+    "EasyMKLClassifier",
     "KernelStack",
+    "LPBetaClassifier",
+    "M3KClassifier",
+    "M3KClassifierCV",
     "MKLClassifier",
     "MKLClassifierCV",
     "MKLOneClass",
     "MKLRegressor",
     "MKLRegressorCV",
+    "OBSCUREClassifier",
+    "TwoStageClassifier",
+    "TwoStageRegressor",
+    "UFOMKLClassifier",
     "__version__",
     "stack_kernels",
 ]
@@ -49,16 +66,35 @@ __all__ = [
 # public name -> the module that defines it
 _EXPORTS = {
     "DiscriminantMKLClassifier": "multikernel.estimators",
+    "EasyMKLClassifier": "multikernel.estimators",
     "KernelStack": "multikernel.gram.stack",
+    "LPBetaClassifier": "multikernel.estimators",
+    "M3KClassifier": "multikernel.estimators",
+    "M3KClassifierCV": "multikernel.estimators",
     "MKLClassifier": "multikernel.estimators",
     "MKLClassifierCV": "multikernel.estimators",
     "MKLOneClass": "multikernel.estimators",
     "MKLRegressor": "multikernel.estimators",
     "MKLRegressorCV": "multikernel.estimators",
+    "OBSCUREClassifier": "multikernel.estimators",
+    "TwoStageClassifier": "multikernel.estimators",
+    "TwoStageRegressor": "multikernel.estimators",
+    "UFOMKLClassifier": "multikernel.estimators",
     "stack_kernels": "multikernel.gram.stack",
 }
 
-_SUBMODULES = ("datasets", "gram", "kernels", "losses", "machines", "mixing", "solvers")
+_SUBMODULES = (
+    "datasets",
+    "gram",
+    "inspection",
+    "kernels",
+    "losses",
+    "machines",
+    "mixing",
+    "solvers",
+    "theory",
+    "twostage",
+)
 
 
 def __getattr__(name: str) -> Any:

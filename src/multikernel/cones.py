@@ -22,12 +22,14 @@ _NEGLIGIBLE = 1e-8
 def solve_conic(
     P: np.ndarray, c: np.ndarray, blocks: list[tuple[ConeRows, np.ndarray]]
 ) -> tuple[np.ndarray, list[np.ndarray]]:
-    """Minimise 1/2 x'diag(P)x + c'x over blocks of rows.
+    """Minimise 1/2 x'Px + c'x over blocks of rows.
 
     Parameters
     ----------
-    P, c : ndarrays of shape (m,)
-        Diagonal of the quadratic term, and linear term.
+    P : ndarray of shape (m,) or (m, m)
+        Quadratic term: its diagonal, or the whole symmetric matrix.
+    c : ndarray of shape (m,)
+        Linear term.
     blocks : list of (ConeRows, ndarray of int)
         Rows, and the variables that their columns stand for.
 
@@ -66,7 +68,7 @@ def solve_conic(
     # every programme here is feasible and bounded
     settings.tol_infeas_abs = settings.tol_infeas_rel = 1e-300
     answer = clarabel.DefaultSolver(
-        sparse.diags_array(P, format="csc"),
+        sparse.diags_array(P, format="csc") if P.ndim == 1 else sparse.csc_array(np.triu(P)),
         c,
         sparse.vstack(parts, format="csc"),
         np.concatenate([rows.b for rows, _ in blocks]),
@@ -105,18 +107,21 @@ def minimise_conic(g: np.ndarray, Q: np.ndarray, mixing: Mixing) -> tuple[np.nda
     (array([0.6, 0.8]), array([1.]))
     """
     T, p = Q.shape
-    weights = mixing.cone_rows(p)
-    m = weights.A.shape[1]
-    theta = np.eye(1, m + 1, m)[0]
     beta = mixing.start(p)
     # theta is measured in units of its own size, which is known when the programme was solved once
-    unit = _size(g, Q, beta)
-    for _ in range(4):
+    unit, attempts = _size(g, Q, beta), 0
+    while attempts < 4:
+        weights = mixing.cone_rows(p)
+        m = weights.A.shape[1]
+        theta = np.eye(1, m + 1, m)[0]
         # and each cut in units of its own largest coefficient
         row = np.maximum(1.0, 0.5 * Q.max(axis=1) / unit)
         A = -np.hstack([0.5 * Q / unit, np.ones((T, 1))]) / row[:, None]
         cuts = ConeRows(A, -g / (unit * row), (("nonnegative", T),))
         x, (_, z) = solve_conic(np.zeros(m + 1), theta, [(weights, np.arange(m)), (cuts, np.append(np.arange(p), m))])
+        if mixing.separate(np.maximum(x[:p], 0.0)):
+            continue
+        attempts += 1
         beta = boundary_point(x[:p], mixing)
         size = _size(g, Q, beta)
         if 0.1 * unit < size < 10.0 * unit:
@@ -149,13 +154,15 @@ def project_to_level(beta0: np.ndarray, g: np.ndarray, Q: np.ndarray, level: flo
     array([0.25, 0.75])
     """
     T, p = Q.shape
-    weights = mixing.cone_rows(p)
-    m = weights.A.shape[1]
     unit = np.maximum(np.abs(g - level), 0.5 * Q.max(axis=1))
     unit[unit == 0] = 1.0
     cuts = ConeRows(-0.5 * Q / unit[:, None], (level - g) / unit, (("nonnegative", T),))
-    # 1/2 |beta - beta0|^2, the auxiliary variables free of charge
-    P = np.append(np.ones(p), np.zeros(m - p))
-    c = np.append(-beta0, np.zeros(m - p))
-    x, _ = solve_conic(P, c, [(weights, np.arange(m)), (cuts, np.arange(p))])
-    return boundary_point(x[:p], mixing)
+    while True:
+        weights = mixing.cone_rows(p)
+        m = weights.A.shape[1]
+        # 1/2 |beta - beta0|^2, the auxiliary variables free of charge
+        P = np.append(np.ones(p), np.zeros(m - p))
+        c = np.append(-beta0, np.zeros(m - p))
+        x, _ = solve_conic(P, c, [(weights, np.arange(m)), (cuts, np.arange(p))])
+        if not mixing.separate(np.maximum(x[:p], 0.0)):
+            return boundary_point(x[:p], mixing)

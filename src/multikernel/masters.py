@@ -79,6 +79,8 @@ class CutModel:
         g, Q = np.array(self.g), np.array(self.q)
         if hasattr(self.mixing, "linear_rows"):
             beta, lam = minimise_linear(g, Q, *self.mixing.linear_rows(self.p))
+            while self.mixing.separate(np.maximum(beta, 0.0)):
+                beta, lam = minimise_linear(g, Q, *self.mixing.linear_rows(self.p))
         elif hasattr(self.mixing, "support_curvature"):
             beta, lam = minimise_smooth(g, Q, self.mixing)
             value, bound = float(np.max(g - 0.5 * Q @ beta)), self.bound(lam)

@@ -64,6 +64,17 @@ class Mixing(ABC):
     def project(self, x: np.ndarray) -> np.ndarray:
         """Return the nearest point of B."""
 
+    def separate(self, beta: np.ndarray) -> bool:
+        """Add to the rows that describe B one that ``beta`` violates; return whether there was one.
+
+        Sets described by all of their rows from the beginning have none to add.
+        """
+        return False
+
+    def admit(self, beta: np.ndarray) -> np.ndarray:
+        """Return a point of B near the weights of another problem with the same norm."""
+        return beta
+
     @abstractmethod
     def saturate(self, beta: np.ndarray) -> np.ndarray:
         """Return the multiple of beta >= 0 on the boundary of B; J falls in every weight and is least there."""
@@ -125,6 +136,10 @@ class Simplex(Mixing):
     def support_rows(self, p: int) -> ConeRows:
         """Return {t_k <= s for every k}, the epigraph of the support function, as rows over (t, s)."""
         return ConeRows(np.hstack([np.eye(p), -np.ones((p, 1))]), np.zeros(p), (("nonnegative", p),))
+
+    def restrict(self, kernels: np.ndarray) -> Simplex:
+        """Return the set of the weights of some kernels, those of all others being zero."""
+        return self
 
     def reduced_gradient(self, beta: np.ndarray, gradient: np.ndarray) -> np.ndarray:
         """Return the reduced-gradient descent direction, its entries summing to zero.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from importlib.util import find_spec
 
 import numpy as np
 
@@ -17,10 +18,21 @@ from multikernel.threads import single_threaded_blas
 # outer steps in a row that improve neither bound before a run counts as stalled: so many, and more for each kernel
 # (a cutting-plane method may need several cuts a kernel before its first useful bound)
 _STALL, _STALL_PER_KERNEL = 40, 10
+# products with kernels on the classes beyond which their curvature is dearer than more solutions
+_MANY_PRODUCTS = 300
+# kernels that are not stored, from which number on most of them are set aside
+_MANY = 32
 
 
 def choose_solver(problem: Problem) -> str:
     """Return the solver that ``auto`` stands for: the fastest measured one that applies (benchmarks/solvers.py)."""
+    gram = problem.gram
+    if gram.kind == "features":
+        return "interleaved"
+    if gram.n_kernels > _MANY_PRODUCTS and gram.on_classes(0) is not None:
+        return "level" if find_spec("clarabel") else "alternating"
+    if gram.kind == "lazy" and gram.n_kernels >= _MANY and not missing_needs(get_solver("shortlist"), problem):
+        return "shortlist"
     return "newton"
 
 
@@ -49,7 +61,7 @@ def solve(
         Warm start: feasible weights and coefficients; and, where known, the outputs F_k = K_k b of other coefficients
         near to them, such as those of an earlier solution.
     callback : callable, optional
-        Called after each iteration with its row of the history.
+        Called after each iteration with its row of the history, and the coefficients ("coef") and the intercept of it.
 
     Returns
     -------
@@ -76,7 +88,8 @@ def solve(
         parts = ", ".join(
             f"{need} (not offered by {type(getattr(problem, need.split('.')[0])).__name__})" for need in lacking
         )
-        raise ValueError(f"The solver {name!r} does not apply to this problem: it needs {parts}.")
+        scope = f", {algorithm.scope}" if algorithm.scope else ""
+        raise ValueError(f"The solver {name!r} does not apply to this problem: it needs {parts}{scope}.")
     run = _Run(problem, tol, callback, *(start or ()))
     status = MAX_ITER
     patience = _STALL + _STALL_PER_KERNEL * problem.gram.n_kernels
@@ -147,7 +160,7 @@ class _Run:
         for key, value in row.items():
             self.history.setdefault(key, []).append(value)
         if self.callback:
-            self.callback(row)
+            self.callback({**row, "coef": self.point.a, "intercept": now.intercept})
 
     def solution(self, status: str, name: str) -> Solution:
         beta, a, F = self.model

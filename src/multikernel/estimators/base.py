@@ -5,7 +5,7 @@ parameters -> samples -> kernels -> Gram -> problems -> solutions -> fitted attr
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,15 +16,18 @@ from sklearn.utils.validation import check_is_fitted
 from multikernel.estimators.checks import warn_constant
 from multikernel.estimators.computed import ComputedKernels
 from multikernel.estimators.expansion import Expansion
+from multikernel.estimators.featured import FeatureKernels, suited_machine, takes_features
 from multikernel.estimators.precomputed import StackedKernels
 from multikernel.estimators.progress import progress
 from multikernel.estimators.reporting import GramInfo
 from multikernel.estimators.samples import as_numbers, check_samples
 from multikernel.estimators.training import TrainingKernels
-from multikernel.gram.subset import SubsetGram
+from multikernel.gram.base import Gram
 from multikernel.kernels.bank import KernelBank
+from multikernel.kernels.base import len_of
+from multikernel.kernels.outputs import ClassKernels
 from multikernel.machines.base import Machine
-from multikernel.mixing import mixing_for
+from multikernel.mixing import Mixing, mixing_for
 from multikernel.problem import Problem
 from multikernel.solution import INTERRUPTED, Solution
 from multikernel.solve import solve
@@ -46,6 +49,7 @@ class BaseMKL(_BaseComposition):
     verbose: int
     n_jobs: int | None
     _expansion: Expansion
+    callback: Callable[[dict], None] | None = None
     # what a search lends to the models of one path: kernels, starts, outputs (multikernel.estimators.path)
     _lent: Any = None
 
@@ -101,8 +105,11 @@ class BaseMKL(_BaseComposition):
 
     # ---- the parts of a fit
 
-    def _make_kernels(self, X: Any, weight: np.ndarray | None) -> TrainingKernels:
-        """Fit the kernels and evaluate them on the training samples; a stack leaves out weights of zero."""
+    def _make_kernels(self, X: Any, weight: np.ndarray | None, linear: bool = False) -> TrainingKernels:
+        """Fit the kernels and evaluate them on the training samples; a stack leaves out weights of zero.
+
+        ``linear`` says that all machines have one that works on explicit features.
+        """
         if self._lent is not None:
             return self._lent.kernels
         options = {
@@ -116,7 +123,9 @@ class BaseMKL(_BaseComposition):
             kernels = StackedKernels(X, weight, self.normalize, **options)
         else:
             bank = KernelBank.fit(self.kernels, X, weight, self.normalize)
-            kernels = ComputedKernels(bank, as_numbers(X), weight, **options)
+            samples = as_numbers(X)
+            by_features = takes_features(bank, len_of(samples), self.gram, linear, type(self).__name__)
+            kernels = (FeatureKernels if by_features else ComputedKernels)(bank, samples, weight, **options)
         warn_constant(kernels.names, kernels.constant)
         return kernels
 
@@ -126,23 +135,34 @@ class BaseMKL(_BaseComposition):
         machines: Sequence[Machine],
         subsets: Sequence[np.ndarray | None],
         labels: Sequence[str],
+        outputs: ClassKernels | None = None,
     ) -> list[Solution]:
-        """Solve one problem per machine, each on its subset of the samples (None for all)."""
+        """Solve one problem per machine, each on its subset of the samples (None for all).
+
+        With ``outputs`` the kernels are their products with kernels on the classes.
+        """
         solutions: list[Solution] = []
         starts = [None] * len(machines) if self._lent is None else self._lent.starts(machines)
         while len(solutions) < len(machines):
             t = len(solutions)
             # Ctrl-C ends the whole fit: what follows keeps its start
             interrupted = bool(solutions) and solutions[-1].status == INTERRUPTED
-            gram = kernels.gram if subsets[t] is None else SubsetGram(kernels.gram, subsets[t])
-            with progress(self.verbose, self.tol, labels[t]) as callback:
+            gram = kernels.gram if subsets[t] is None else kernels.gram.subset(subsets[t])
+            gram = gram if outputs is None else outputs.products(gram)
+            mixing, start = self._mixing(gram), starts[t]
+            if start is not None:
+                start = (mixing.admit(start[0]), *start[1:])
+            with progress(self.verbose, self.tol, labels[t]) as show:
+                callback = self._watch(show, kernels, subsets[t], labels[t], outputs)
                 solution = solve(
-                    Problem(gram, machines[t], mixing_for(self.norm)), self.solver,
-                    tol=self.tol, max_iter=0 if interrupted else self.max_iter, start=starts[t], callback=callback,
+                    Problem(gram, suited_machine(gram, machines[t]), mixing), self.solver,
+                    tol=self.tol, max_iter=0 if interrupted else self.max_iter, start=start, callback=callback,
                 )  # fmt: skip
             if interrupted:
                 solution = replace(solution, status=INTERRUPTED)
-            suspects = kernels.negative_curvature(solution)
+            suspects = kernels.negative_curvature(
+                solution if outputs is None else replace(solution, curvature=outputs.by_input(solution.curvature))
+            )
             if len(suspects):
                 # problems solved before shared the kernel, and are solved again with the repaired one
                 kernels.settle(suspects)
@@ -153,8 +173,47 @@ class BaseMKL(_BaseComposition):
             self._lent.keep(machines, solutions)
         return solutions
 
+    def _watch(
+        self,
+        show: Callable[[dict], None] | None,
+        kernels: TrainingKernels,
+        subset: np.ndarray | None,
+        label: str,
+        outputs: ClassKernels | None,
+    ) -> Callable[[dict], None] | None:
+        """Return what the solver calls after each iteration: the progress shown, then the user's ``callback``."""
+        if self.callback is None:
+            return show
+
+        def tell(row: dict) -> None:
+            if show is not None:
+                show(row)
+            a, intercept = row.pop("coef"), np.ravel(row.pop("intercept"))
+
+            def decision_function(X: Any) -> np.ndarray:
+                coef = np.zeros((kernels.gram.n_samples, len(intercept)))
+                coef[slice(None) if subset is None else subset] = a.reshape(len(a), -1)
+                repeated = np.repeat(row["weights"][None], len(intercept), axis=0)
+                mixed = repeated if outputs is None else outputs.mixed(row["weights"])
+                expansion = kernels.expansion(mixed, coef, intercept, balanced=False)
+                values = expansion.evaluate(check_samples(self, X, reset=False), resolve_threads(self.n_jobs))
+                return values[:, 0] if values.shape[1] == 1 else values
+
+            self.callback({"problem": label, **row, "decision_function": decision_function})
+
+        return tell
+
+    def _mixing(self, gram: Gram) -> Mixing:
+        """Return the set in which the weights of these kernels live."""
+        return mixing_for(self.norm)
+
     def _store_model(
-        self, kernels: TrainingKernels, solutions: Sequence[Solution], coef: np.ndarray, balanced: bool
+        self,
+        kernels: TrainingKernels,
+        solutions: Sequence[Solution],
+        coef: np.ndarray,
+        balanced: bool,
+        outputs: ClassKernels | None = None,
     ) -> None:
         """Set the attributes that every fitted estimator has; a single problem drops their first axis.
 
@@ -168,18 +227,21 @@ class BaseMKL(_BaseComposition):
             Coefficients of all samples that take part; a problem whose outputs share the weights has a column for each.
         balanced : bool
             Whether they sum to zero.
+        outputs : ClassKernels, optional
+            The kernels on the classes with which the kernels were multiplied.
         """
         weights = np.array([solution.weights for solution in solutions])
         intercepts = np.concatenate([np.ravel(solution.intercept) for solution in solutions])
         columns = [np.size(solution.intercept) for solution in solutions]
-        self._expansion = kernels.expansion(np.repeat(weights, columns, axis=0), coef, intercepts, balanced)
+        mixed = np.repeat(weights, columns, axis=0) if outputs is None else outputs.mixed(weights[0])
+        self._expansion = kernels.expansion(mixed, coef, intercepts, balanced)
         support = np.flatnonzero(coef.any(axis=1))
         one = len(solutions) == 1
 
         def each(values: Sequence, kind: Any = np.array) -> Any:
             return values[0] if one else kind(values)
 
-        self.kernel_names_ = list(kernels.names)
+        self.kernel_names_ = list(kernels.names if outputs is None else outputs.names)
         self.weights_ = each(weights)
         single = coef.shape[1] == 1
         self.dual_coef_ = coef[support, 0] if single else np.ascontiguousarray(coef[support].T)

@@ -5,24 +5,40 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import log_softmax, softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets
 
 from multikernel.estimators.base import BaseMKL
+from multikernel.estimators.classes import check_classes
+from multikernel.estimators.featured import is_linear
 from multikernel.estimators.multiclass import binary_tasks, pairwise_votes
 from multikernel.estimators.reporting import contributions, warn_unfinished
-from multikernel.estimators.samples import check_samples, check_targets, check_weight
-from multikernel.estimators.tasks import CLASSIFICATION, classification_machine, loss_rule
+from multikernel.estimators.tasks import CLASSIFICATION, classification_machine, loss_rule, product_machine
 from multikernel.estimators.validation import check_parameters
-from multikernel.kernels.bank import take_rows
-from multikernel.losses import Logistic
+from multikernel.kernels.outputs import ClassKernels, class_kernels, embed_classes
+from multikernel.losses import Logistic, Multinomial
+
+
+def _is_loss(estimator: Any, name: str, kind: type) -> bool:
+    loss = estimator.loss
+    return loss == name if isinstance(loss, str) else isinstance(loss, kind)
 
 
 def _has_probabilities(estimator: Any) -> bool:
-    return isinstance(estimator.loss, Logistic) or (isinstance(estimator.loss, str) and estimator.loss == "logistic")
+    multinomial = _is_loss(estimator, "multinomial", Multinomial)
+    if not multinomial and not _is_loss(estimator, "logistic", Logistic):
+        return False
+    if len(getattr(estimator, "classes_", ())) > 2 and estimator.multiclass != "ovr":
+        if multinomial and estimator.multiclass == "joint":
+            return True
+        raise AttributeError(
+            f"The 'multiclass' parameter of {type(estimator).__name__} must be 'ovr' for probabilities of more than "
+            f"two classes, or 'joint' with loss='multinomial'. Got {estimator.multiclass!r} with the loss "
+            f"{estimator.loss!r} instead."
+        )
+    return True
 
 
 class MKLClassifier(ClassifierMixin, BaseMKL):
@@ -46,14 +62,20 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         Norm of the weights, from 1 (few kernels) over 2 (all useful kernels) to infinity (the plain sum).
     C : float, default=1.0
         Cost of the losses.
-    loss : {"hinge", "squared", "squared_hinge", "smooth_hinge", "logistic"} or Loss, default="hinge"
+    loss : {"hinge", "squared", "squared_hinge", "smooth_hinge", "logistic", "multinomial"} or Loss, default="hinge"
         Loss: max(0, 1 - yf), (y - f)^2, max(0, 1 - yf)^2, log(1 + exp(10 (1 - yf))) / 10, log(1 + exp(-yf)), or an
         object of `multikernel.losses` such as ``SmoothHinge(sigma=20)`` or one of your own. In the problem above y'a
-        then becomes -sum_i C_i l*(-a_i / C_i, y_i), and A is the domain of the conjugate.
-    multiclass : {"joint", "ovr", "ovo"}, default="ovr"
-        More than two classes: all in one problem with one set of weights ("joint", for the hinge of the largest wrong
-        class [4]_ and for the squared loss of each class against the rest [3]_), each against the rest, or each pair,
-        every problem with its own weights. Widths and normalisations are learned once, on all samples.
+        then becomes -sum_i C_i l*(-a_i / C_i, y_i), and A is the domain of the conjugate. "multinomial" is the softmax
+        loss of all classes, log sum_u exp(f_u) - f_y, which for two classes is the logistic one.
+    multiclass : {"joint", "ovr", "ovo"}, default="joint"
+        More than two classes: all in one problem with one set of weights ("joint"), each against the rest, or each
+        pair, every problem with its own weights. Jointly, a loss of the margin is that of the largest wrong class,
+        max over u != y of l(f_y - f_u) [4]_, and the squared loss that of each class against the rest [3]_; a loss of
+        your own has no such form. Widths and normalisations are learned once, on all samples.
+    output_kernels : None, list or OutputKernels, default=None
+        Kernels on the classes, for the joint hinge: c x c matrices, kernels over the class labels or pairs (kernel,
+        attributes). The joint kernels are the products of each kernel on the samples with each of them [4]_, or those
+        that an `OutputKernels` lists, and two classes are a joint problem too; see docs/outputs.md.
     fit_intercept : bool, default=True
         Whether the decision function has an intercept, one per column, which asks sum a = 0 of every column; the
         problem of [3]_ has none.
@@ -70,8 +92,9 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         Largest number of outer iterations.
     class_weight : None, "balanced" or dict, default=None
         Factors of C by class.
-    gram : {"auto", "dense", "lazy", "mapped"}, default="auto"
-        Where kernels are kept: in memory, computed row by row, or in a temporary file.
+    gram : {"auto", "dense", "lazy", "mapped", "features"}, default="auto"
+        Where kernels are kept: in memory, computed row by row, in a temporary file, or not at all, with explicit
+        features in their place; "auto" takes features from 20,000 samples on where all kernels have them.
     memory_limit : float, str or None, default=None
         Bytes, or a text such as "2GB", that kernels may take; None for half of the free memory.
     verbose : int, default=0
@@ -80,6 +103,9 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         Threads; None for all that are available.
     random_state : int, RandomState or None, default=None
         For interface's sake: fits are deterministic.
+    callback : callable, default=None
+        Called after each iteration with its row of ``history_``, a dict that has two entries more: "problem", which
+        problem is being solved, and "decision_function", a function that evaluates the iteration's model on samples.
 
     Attributes
     ----------
@@ -93,6 +119,11 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         Names of the kernels.
     kernel_contributions_ : ndarray of shape (p,)
         cov(f_k, f) / var(f) over the training samples, f_k = beta_k K_k a: shares that sum to one.
+    output_kernel_ : ndarray of shape (c, c)
+        With output kernels: the learned kernel on the classes, the sum over the pairs of weight times kernel on the
+        classes. ``weights_`` and ``kernel_names_`` ("input x output") then have an entry for each pair.
+    class_embedding_ : ndarray of shape (c, c - 1)
+        With output kernels: points, one a class, with the distances of ``output_kernel_``; longest axes first.
     dual_coef_ : ndarray of shape (n_support,)
         Signed coefficients a of the support vectors.
     support_ : ndarray of shape (n_support,)
@@ -152,7 +183,8 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         norm=1.0,
         C=1.0,
         loss="hinge",
-        multiclass="ovr",
+        multiclass="joint",
+        output_kernels=None,
         fit_intercept=True,
         normalize="variance",
         psd="error",
@@ -165,12 +197,14 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         verbose=0,
         n_jobs=None,
         random_state=None,
+        callback=None,
     ):
         self.kernels = kernels
         self.norm = norm
         self.C = C
         self.loss = loss
         self.multiclass = multiclass
+        self.output_kernels = output_kernels
         self.fit_intercept = fit_intercept
         self.normalize = normalize
         self.psd = psd
@@ -183,6 +217,7 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         self.verbose = verbose
         self.n_jobs = n_jobs
         self.random_state = random_state
+        self.callback = callback
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MKLClassifier:
         """Learn the weights of the kernels and the decision function.
@@ -202,37 +237,34 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
             The fitted estimator.
         """
         check_parameters(self, loss=loss_rule(CLASSIFICATION, "classification"))
-        X = check_samples(self, X, reset=True)
-        y = check_targets(self, X, y)
-        check_classification_targets(y)
-        weight = check_weight(X, sample_weight)
-        kept = np.arange(len(y)) if weight is None else np.flatnonzero(weight)
-        self.classes_, codes = np.unique(y[kept], return_inverse=True)
-        if len(self.classes_) < 2:
-            raise ValueError(
-                f"{type(self).__name__} needs samples of at least 2 classes. "
-                f"Got one class only: {self.classes_.tolist()[0]!r}."
-            )
-        if weight is not None and not self._precomputed and len(kept) < len(y):
-            X, weight = take_rows(X, kept), weight[kept]
-        kernels = self._make_kernels(X, weight)
-        own = None if weight is None else weight[weight > 0]
-        cost = self._costs(codes, y[kept], own)
-        tasks = binary_tasks(codes, self.classes_, self.multiclass)
+        samples = check_classes(self, X, y, sample_weight)
+        codes, own = samples.codes, None if samples.weight is None else samples.own
+        kernels = self._make_kernels(samples.X, samples.weight, linear=self._one_column())
+        cost = self._costs(codes, samples.y, own)
+        self._take_samples(codes, own)
+        outputs = None
+        if self.output_kernels is not None:
+            outputs = class_kernels(self.output_kernels, self.classes_, kernels.names, type(self).__name__)
+        tasks = binary_tasks(codes, self.classes_, self.multiclass if outputs is None else "products")
         machines = [
-            classification_machine(self, task.y, cost if task.idx is None else cost[task.idx]) for task in tasks
+            classification_machine(self, task.y, cost if task.idx is None else cost[task.idx])
+            if outputs is None
+            else product_machine(self, codes, cost, len(self.classes_), outputs.trivial)
+            for task in tasks
         ]
         labels = [task.label for task in tasks]
-        solutions = self._solve_all(kernels, machines, [task.idx for task in tasks], labels)
+        solutions = self._solve_all(kernels, machines, [task.idx for task in tasks], labels, outputs)
+        gram = None if outputs is None else outputs.products(kernels.gram)
         columns, shares = [], []
         for task, solution in zip(tasks, solutions, strict=True):
             idx = slice(None) if task.idx is None else task.idx
             columns.append(np.zeros((len(codes), *solution.dual_coef.shape[1:])))
             columns[-1][idx] = solution.dual_coef
-            shares.append(contributions(solution.weights, solution.outputs, None if own is None else own[idx]))
-        self._store_model(kernels, solutions, np.column_stack(columns), self.fit_intercept)
+            shares.append(contributions(solution.weights, solution.outputs, None if own is None else own[idx], gram))
+        self._store_model(kernels, solutions, np.column_stack(columns), self.fit_intercept, outputs)
+        self._store_classes(outputs)
         self.kernel_contributions_ = shares[0] if len(tasks) == 1 else np.array(shares)
-        self.support_ = kept[self._support]
+        self.support_ = samples.kept[self._support]
         self._pairwise = len(self.classes_) > 2 and self.multiclass == "ovo"
         self.__dict__.pop("pairs_", None)
         if self._pairwise:
@@ -240,6 +272,22 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
             self.pairs_ = [(self.classes_[i], self.classes_[j]) for i in range(n) for j in range(i + 1, n)]
         warn_unfinished(self, solutions, labels)
         return self
+
+    def _one_column(self) -> bool:
+        """Whether every problem has one column of coefficients and a loss that goes with explicit features."""
+        joint = len(self.classes_) > 2 and self.multiclass == "joint"
+        return self.output_kernels is None and not joint and is_linear(self.loss)
+
+    def _take_samples(self, codes: np.ndarray, weight: np.ndarray | None) -> None:
+        """Take note of the classes and weights of the samples that take part: for subclasses."""
+
+    def _store_classes(self, outputs: ClassKernels | None) -> None:
+        """Set what was learned of the classes, or forget what an earlier fit set."""
+        for name in ("output_kernel_", "class_embedding_"):
+            self.__dict__.pop(name, None)
+        if outputs is not None:
+            self.output_kernel_ = outputs.mixed(self.weights_).sum(axis=0)
+            self.class_embedding_ = embed_classes(self.output_kernel_)
 
     def _costs(self, codes: np.ndarray, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         """Return C_i = C * sample weight * class weight."""
@@ -273,7 +321,7 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         """
         outputs = self._outputs(X)
         if len(self.classes_) == 2:
-            return outputs[:, 0]
+            return outputs[:, 0] if outputs.shape[1] == 1 else outputs[:, 1] - outputs[:, 0]
         return pairwise_votes(outputs, len(self.classes_)) if self._pairwise else outputs
 
     def predict(self, X: Any) -> np.ndarray:
@@ -295,10 +343,12 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
 
     @available_if(_has_probabilities)
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Return the probability of each class, for the logistic loss.
+        """Return the probability of each class, for the multinomial and the logistic loss.
 
-        Two classes: 1 / (1 + exp(-f)). More, with ``multiclass="ovr"``: those of each class against the rest, divided
-        by their sum; "ovo" has no probabilities. For other losses see `sklearn.calibration.CalibratedClassifierCV`.
+        Two classes: 1 / (1 + exp(-f)). More, with ``loss="multinomial"`` and ``multiclass="joint"``: exp(f_u) divided
+        by their sum. With ``multiclass="ovr"``: those of each class against the rest, divided by their sum. There are
+        none of pairs, and none of the joint logistic loss, which is that of the largest wrong class. For other losses
+        see `sklearn.calibration.CalibratedClassifierCV`.
 
         Parameters
         ----------
@@ -310,15 +360,28 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         ndarray of shape (n_samples, n_classes)
             Probabilities; rows sum to one.
         """
+        return softmax(self._log_shares(X), axis=1)
+
+    @available_if(_has_probabilities)
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Return the logarithms of the probabilities, exact also where those are too small for a number.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_samples, n_features), or KernelStack
+            Samples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Logarithms of `predict_proba`.
+        """
+        return log_softmax(self._log_shares(X), axis=1)
+
+    def _log_shares(self, X: Any) -> np.ndarray:
+        """Return logarithms of the probabilities, up to a constant in each row."""
         scores = self.decision_function(X)
         if scores.ndim == 1:
-            return np.column_stack([expit(-scores), expit(scores)])
-        if self._pairwise:
-            raise ValueError(
-                f"The 'multiclass' parameter of {type(self).__name__} must be 'ovr' for probabilities of more than two "
-                f"classes. Got 'ovo' instead."
-            )
-        # log 1 / (1 + exp(-f)), relative to the largest, so that no row is zero
-        shares = -np.logaddexp(0.0, -scores)
-        shares = np.exp(shares - shares.max(axis=1, keepdims=True))
-        return shares / shares.sum(axis=1, keepdims=True)
+            return np.column_stack([np.zeros(len(scores)), scores])
+        # jointly the outputs themselves; against the rest 1 / (1 + exp(-f))
+        return scores if self.multiclass == "joint" else -np.logaddexp(0.0, -scores)

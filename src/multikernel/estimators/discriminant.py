@@ -7,13 +7,11 @@ from typing import Any
 import numpy as np
 from sklearn.base import ClassifierMixin, TransformerMixin
 from sklearn.metrics import pairwise_distances_chunked
-from sklearn.utils.multiclass import check_classification_targets
 
 from multikernel.estimators.base import BaseMKL
+from multikernel.estimators.classes import check_classes
 from multikernel.estimators.reporting import contributions, warn_unfinished
-from multikernel.estimators.samples import check_samples, check_targets, check_weight
 from multikernel.estimators.validation import check_parameters, one_of
-from multikernel.kernels.bank import take_rows
 from multikernel.machines.ridge import Ridge
 
 # directions whose share of the largest is below this are rounding
@@ -140,21 +138,9 @@ class DiscriminantMKLClassifier(TransformerMixin, ClassifierMixin, BaseMKL):
             The fitted estimator.
         """
         check_parameters(self, prediction=one_of("centroid", "neighbors"))
-        X = check_samples(self, X, reset=True)
-        y = check_targets(self, X, y)
-        check_classification_targets(y)
-        weight = check_weight(X, sample_weight)
-        kept = np.arange(len(y)) if weight is None else np.flatnonzero(weight)
-        self.classes_, codes = np.unique(y[kept], return_inverse=True)
-        if len(self.classes_) < 2:
-            raise ValueError(
-                f"{type(self).__name__} needs samples of at least 2 classes. "
-                f"Got one class only: {self.classes_.tolist()[0]!r}."
-            )
-        own = np.ones(len(kept)) if weight is None else weight[kept]
-        if weight is not None and not self._precomputed and len(kept) < len(y):
-            X, weight = take_rows(X, kept), own
-        kernels = self._make_kernels(X, weight)
+        samples = check_classes(self, X, y, sample_weight)
+        codes, own = samples.codes, samples.own
+        kernels = self._make_kernels(samples.X, samples.weight)
         # divided by their mean diagonal the kernels have trace n, not one: lambda becomes n lambda
         n = float(own.sum())
         H = indicators(codes, own)
@@ -174,7 +160,7 @@ class DiscriminantMKLClassifier(TransformerMixin, ClassifierMixin, BaseMKL):
         warn_unfinished(self, solutions, ["discriminant"])
         return self
 
-    def _make_kernels(self, X, weight):
+    def _make_kernels(self, X, weight, linear=False):
         """Centre, and divide by the trace, after what ``normalize`` asks for."""
         before = self.normalize
         steps = [] if before is None else [before] if isinstance(before, str) else list(before)

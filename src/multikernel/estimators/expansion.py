@@ -54,13 +54,16 @@ class Expansion:
 
     def evaluate(self, X: Any, n_threads: int = 1) -> np.ndarray:
         """Return the outputs, shape (n_samples, T), a block of samples at a time."""
-        n = X.shape[0] if hasattr(X, "shape") else len(X)
-        out = np.tile(self.offset, (n, 1))
-        size = max(1, _BLOCK_BYTES // (8 * max(1, self.n_kept)))
-        parts = [slice(i, min(i + size, n)) for i in range(0, n, size)]
+        X = self.select(X)
+        parts = row_parts(X, self.n_kept)
+        out = np.tile(self.offset, (parts[-1].stop if parts else 0, 1))
         n_threads = max(1, min(n_threads, len(parts)))
         Team(n_threads).run(partial(self._some, X, parts[t::n_threads], out) for t in range(n_threads))
         return out
+
+    def select(self, X: Any) -> Any:
+        """Return of the samples what the terms read: all of them, or the columns of the samples kept."""
+        return X
 
     def _some(self, X, parts, out) -> None:
         for part in parts:
@@ -114,15 +117,15 @@ class StackedExpansion(Expansion):
     n_ids: int
     kept: np.ndarray
 
-    def evaluate(self, X: KernelStack, n_threads: int = 1) -> np.ndarray:
-        """Return the outputs, shape (n_rows, T), a block of rows at a time."""
+    def select(self, X: KernelStack) -> KernelStack:
+        """Return the columns of the samples kept."""
         if X.shape[2] != self.n_kernels:
             raise ValueError(
                 f"X must hold {self.n_kernels} kernels, as the stack that the model was fitted on. "
                 f"Got {X.shape[2]} instead."
             )
         columns = X.positions(self.train_ids, self.n_ids)[self.kept]
-        return super().evaluate(X[np.ix_(np.arange(len(X)), columns)], n_threads)
+        return X[np.ix_(np.arange(len(X)), columns)]
 
     def _raw(self, X):
         for j, k in enumerate(self.kernels):
@@ -133,6 +136,13 @@ class StackedExpansion(Expansion):
             if normalizer is not None and normalizer.needs_diag:
                 diag = _stack_diag(X)[k]
             yield j, K, diag
+
+
+def row_parts(X: Any, n_columns: int) -> list[slice]:
+    """Cut samples into blocks whose rows of one kernel, with so many columns, take a bounded memory."""
+    n = X.shape[0] if hasattr(X, "shape") else len(X)
+    size = max(1, _BLOCK_BYTES // (8 * max(1, n_columns)))
+    return [slice(i, min(i + size, n)) for i in range(0, n, size)]
 
 
 def _check_rows(K: np.ndarray, name: str) -> None:

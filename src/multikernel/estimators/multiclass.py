@@ -41,8 +41,8 @@ def binary_tasks(codes: np.ndarray, classes: np.ndarray, multiclass: str) -> lis
         Position in ``classes`` of each sample's class.
     classes : ndarray
         The classes.
-    multiclass : {"joint", "ovr", "ovo"}
-        The scheme.
+    multiclass : {"joint", "ovr", "ovo", "products"}
+        The scheme; "products" is "joint", of two classes as well.
 
     Examples
     --------
@@ -51,9 +51,9 @@ def binary_tasks(codes: np.ndarray, classes: np.ndarray, multiclass: str) -> lis
     >>> [(task.label, task.y.tolist(), task.idx.tolist()) for task in tasks[:2]]
     [('a and b', [-1.0, 1.0], [0, 1]), ('a and c', [-1.0, 1.0], [0, 2])]
     """
-    if len(classes) == 2:
+    if len(classes) == 2 and multiclass != "products":
         return [BinaryTask(np.where(codes == 1, 1.0, -1.0), None, f"{classes[0]} and {classes[1]}")]
-    if multiclass == "joint":
+    if multiclass in ("joint", "products"):
         return [BinaryTask(np.where(codes[:, None] == np.arange(len(classes)), 1.0, -1.0), None, "all classes")]
     if multiclass == "ovr":
         return [

@@ -20,6 +20,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from multikernel.estimators.base import BaseMKL
 from multikernel.estimators.checks import warn_constant
+from multikernel.estimators.classes import check_classes
 from multikernel.estimators.classifier import MKLClassifier
 from multikernel.estimators.linear import LinearFeatures, LinearPredictor, are_linear
 from multikernel.estimators.progress import progress
@@ -28,7 +29,6 @@ from multikernel.estimators.samples import check_samples, check_targets, check_w
 from multikernel.estimators.training import TrainingKernels
 from multikernel.estimators.validation import RULES, check_parameters
 from multikernel.kernels import Linear
-from multikernel.kernels.bank import take_rows
 from multikernel.kernels.base import is_integer, is_real
 from multikernel.kernels.spec import named_entries
 from multikernel.primal.blocks import Blocks, FeatureBlocks, KernelBlocks
@@ -110,19 +110,9 @@ class OnlineMKL(ClassifierMixin, BaseMKL):
             The fitted estimator.
         """
         check_parameters(self, **_OWN)
-        X = check_samples(self, X, reset=True)
-        y = check_targets(self, X, y)
-        check_classification_targets(y)
-        weight = check_weight(X, sample_weight)
-        kept = np.arange(len(y)) if weight is None else np.flatnonzero(weight)
-        self.classes_, codes = np.unique(y[kept], return_inverse=True)
-        if len(self.classes_) < 2:
-            raise ValueError(
-                f"{type(self).__name__} needs samples of at least 2 classes. "
-                f"Got one class only: {self.classes_.tolist()[0]!r}."
-            )
-        if weight is not None and not self._precomputed and len(kept) < len(y):
-            X, weight = take_rows(X, kept), weight[kept]
+        samples = check_classes(self, X, y, sample_weight)
+        X, weight, codes = samples.X, samples.weight, samples.codes
+        own = None if weight is None else samples.own
         for name in ("coef_", "support_", "_stream", "t_"):
             self.__dict__.pop(name, None)
         linear = not self._precomputed and are_linear(self.kernels, X)
@@ -132,8 +122,7 @@ class OnlineMKL(ClassifierMixin, BaseMKL):
                 f"Got kernels={self.kernels!r} instead."
             )
         explicit = linear and self.gram in ("auto", "features")
-        own = None if weight is None else weight[weight > 0]
-        sample, total = self._sample(codes, y[kept], own)
+        sample, total = self._sample(codes, samples.y, own)
         if explicit:
             source = self._make_features(X, weight)
             result, blocks = self._run(FeatureBlocks(source.maps(X), len(self.classes_), self.average), sample, total)
@@ -145,7 +134,7 @@ class OnlineMKL(ClassifierMixin, BaseMKL):
         else:
             kernels = self._make_kernels(X, weight)
             result, blocks = self._run_kernels(kernels, sample, total)
-            self._store_coefficients(kernels, result, kept)
+            self._store_coefficients(kernels, result, samples.kept)
         self._store(result, blocks, own)
         return self
 

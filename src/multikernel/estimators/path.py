@@ -1,6 +1,6 @@
 """One fold of a search: every point of the grid is trained on its training samples and scored on its test samples.
 
-Points of one norm and one epsilon form a path over C, in which each starts at the solution of the one before. The
+Points that differ in C alone form a path, in which each starts at the solution of the one before. The
 models of a fold borrow their kernels, starts and test outputs from one `Lent`; the rest is their own `fit`.
 """
 
@@ -48,6 +48,8 @@ class Lent:
         Of the last model that was trained.
     start : (machines, solutions) or None
         From which the next model is to start.
+    shared : dict
+        What models make of the kernels and of the samples alone, and others need not make again.
     """
 
     def __init__(self, make: Callable[[], TrainingKernels], X_test: Any = None) -> None:
@@ -57,6 +59,7 @@ class Lent:
         self.seconds = 0.0
         self.solved: tuple[Sequence[Machine], Sequence[Solution]] | None = None
         self.start: tuple[Sequence[Machine], Sequence[Solution]] | None = None
+        self.shared: dict[Any, Any] = {}
 
     @property
     def kernels(self) -> Any:
@@ -142,7 +145,7 @@ class FoldResult:
 
 
 def order(points: Sequence[Mapping[str, Any]]) -> list[list[int]]:
-    """Return the paths: points that differ in C alone, by descending C; norms outside, then epsilons.
+    """Return the paths: points that differ in C alone, by descending C; norms outside, then the other parameters.
 
     Downwards a solution stays feasible but for the coefficients that the new bounds cut off; measured,
     that takes a half to all of the time that the way up takes.
@@ -154,7 +157,8 @@ def order(points: Sequence[Mapping[str, Any]]) -> list[list[int]]:
     """
     paths: dict[tuple, list[int]] = {}
     for i, point in enumerate(points):
-        paths.setdefault((point.get("norm"), point.get("epsilon")), []).append(i)
+        others = tuple(sorted((name, value) for name, value in point.items() if name not in ("C", "norm")))
+        paths.setdefault((point.get("norm"), others), []).append(i)
     norms = list(dict.fromkeys(norm for norm, _ in paths))
     return [
         sorted(paths[key], key=lambda i: -points[i].get("C", 0.0))
@@ -174,7 +178,7 @@ def run_fold(task: Task, train: np.ndarray, test: np.ndarray) -> FoldResult:
     first: dict[Any, Any] = {}
     for path in order(task.points):
         norm = task.points[path[0]].get("norm")
-        # a path starts where an earlier one of the same norm started, but for its epsilon
+        # a path starts where an earlier one of the same norm started
         lent.start = first.get(norm)
         for i in path:
             # a shallow copy will do: the kernels of the model are those of the fold

@@ -149,11 +149,17 @@ class StackedKernels(TrainingKernels):
         whole[np.ix_(self._kept, self._kept)] = matrix
         return whole
 
+    def places(self, idx):
+        return idx if self._kept is None else self._kept[idx]
+
+    def whole(self, matrix):
+        return matrix if self._kept is None else self._spread(matrix)
+
     def expansion(self, weights, coef, intercepts, balanced):
         """Return what evaluates the model on the rows of another stack."""
         if self._kept is not None:
-            spread = np.zeros((len(self.stack), coef.shape[1]))
-            spread[self._kept] = coef
+            spread = np.zeros((*coef.shape[:-2], len(self.stack), coef.shape[-1]))
+            spread[..., self._kept, :] = coef
             coef = spread
             self.projectors = {k: self._spread(P) for k, P in self.projectors.items()}
         return super().expansion(weights, coef, intercepts, balanced)

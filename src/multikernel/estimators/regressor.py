@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.base import RegressorMixin
 
 from multikernel.estimators.base import BaseMKL
+from multikernel.estimators.featured import has_descent
 from multikernel.estimators.reporting import contributions, warn_unfinished
 from multikernel.estimators.samples import check_numbers, check_samples, check_weight
 from multikernel.estimators.tasks import REGRESSION, loss_rule, regression_machine
@@ -56,8 +57,9 @@ class MKLRegressor(RegressorMixin, BaseMKL):
         Relative duality gap to reach.
     max_iter : int, default=500
         Largest number of outer iterations.
-    gram : {"auto", "dense", "lazy", "mapped"}, default="auto"
-        Where kernels are kept: in memory, computed row by row, or in a temporary file.
+    gram : {"auto", "dense", "lazy", "mapped", "features"}, default="auto"
+        Where kernels are kept: in memory, computed row by row, in a temporary file, or not at all, with explicit
+        features in their place; "auto" takes features from 20,000 samples on where all kernels have them.
     memory_limit : float, str or None, default=None
         Bytes, or a text such as "2GB", that kernels may take; None for half of the free memory.
     verbose : int, default=0
@@ -66,6 +68,9 @@ class MKLRegressor(RegressorMixin, BaseMKL):
         Threads; None for all that are available.
     random_state : int, RandomState or None, default=None
         For interface's sake: fits are deterministic.
+    callback : callable, default=None
+        Called after each iteration with its row of ``history_``, a dict that has two entries more: "problem", which
+        problem is being solved, and "decision_function", a function that evaluates the iteration's model on samples.
 
     Attributes
     ----------
@@ -139,6 +144,7 @@ class MKLRegressor(RegressorMixin, BaseMKL):
         verbose=0,
         n_jobs=None,
         random_state=None,
+        callback=None,
     ):
         self.kernels = kernels
         self.norm = norm
@@ -156,6 +162,7 @@ class MKLRegressor(RegressorMixin, BaseMKL):
         self.verbose = verbose
         self.n_jobs = n_jobs
         self.random_state = random_state
+        self.callback = callback
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MKLRegressor:
         """Learn the weights of the kernels and the prediction.
@@ -183,7 +190,7 @@ class MKLRegressor(RegressorMixin, BaseMKL):
         machine = regression_machine(self, y[kept], self.C * (np.ones(len(kept)) if own is None else own))
         if weight is not None and not self._precomputed and len(kept) < len(y):
             X, weight = take_rows(X, kept), own
-        kernels = self._make_kernels(X, weight)
+        kernels = self._make_kernels(X, weight, linear=has_descent(machine))
         solutions = self._solve_all(kernels, [machine], [None], ["regression"])
         solution = solutions[0]
         self._store_model(kernels, solutions, solution.dual_coef.reshape(len(kept), -1), self.fit_intercept)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from multikernel.gram.base import Gram
 from multikernel.losses import Loss
 from multikernel.solution import CONVERGED, INTERRUPTED, MAX_ITER, SETTLED, Solution
 
@@ -33,7 +34,9 @@ class GramInfo:
     nbytes: int
 
 
-def contributions(weights: np.ndarray, outputs: np.ndarray, sample_weight: np.ndarray | None = None) -> np.ndarray:
+def contributions(
+    weights: np.ndarray, outputs: np.ndarray, sample_weight: np.ndarray | None = None, gram: Gram | None = None
+) -> np.ndarray:
     """Return cov(f_k, f) / var(f) over the samples, f_k = beta_k K_k a and f their sum.
 
     Shares that sum to one; zeros where f is constant.
@@ -46,6 +49,8 @@ def contributions(weights: np.ndarray, outputs: np.ndarray, sample_weight: np.nd
         K_k a; the covariances of several columns are added up.
     sample_weight : ndarray of shape (n,), optional
         Weights of the samples.
+    gram : Gram, optional
+        What the outputs are those of, where kernels share them.
 
     Examples
     --------
@@ -53,15 +58,16 @@ def contributions(weights: np.ndarray, outputs: np.ndarray, sample_weight: np.nd
     >>> contributions(np.array([0.5, 0.5]), np.array([[1.0, -1.0], [3.0, -3.0]]))
     array([0.25, 0.75])
     """
-    parts = weights[:, None, None] * outputs.reshape(*outputs.shape[:2], -1)
-    parts -= np.average(parts, axis=1, weights=sample_weight)[:, None]
-    total = parts.sum(axis=0)
+    parts = outputs.reshape(*outputs.shape[:2], -1)
+    parts = parts - np.average(parts, axis=1, weights=sample_weight)[:, None]
+    total = np.tensordot(weights, parts, 1) if gram is None else gram.mix(weights, parts)
     size = np.abs(total).max(initial=0.0)
     if size <= 1e-300:
         return np.zeros(len(weights))
     total = total / size
     weighted = total if sample_weight is None else total * sample_weight[:, None]
-    return np.tensordot(parts, weighted, 2) / (size * np.vdot(total, weighted))
+    inner = np.tensordot(parts, weighted, 2) if gram is None else gram.forms(parts, weighted)
+    return weights * inner / (size * np.vdot(total, weighted))
 
 
 def warn_unfinished(estimator: Any, solutions: Sequence[Solution], labels: Sequence[str]) -> None:

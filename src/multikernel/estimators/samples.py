@@ -5,18 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from sklearn.utils import assert_all_finite, check_array, check_consistent_length, column_or_1d
 from sklearn.utils.validation import _check_sample_weight, _check_y, _num_samples, validate_data
 
 from multikernel.gram.stack import KernelStack, stack_kernels
+from multikernel.kernels.sequences.samples import is_text
+from multikernel.kernels.table import as_samples, is_frame, is_numeric
 
 
 def check_samples(estimator: Any, X: Any, *, reset: bool) -> Any:
-    """Return valid samples: a float64 array, a CSR matrix, a data frame, an array of strings or a stack.
+    """Return valid samples: a float64 array, a CSR matrix, a data frame, `Sequences`, a `Table` or a stack.
 
     Data frames stay what they are in fit, where kernels may name their columns; later those of numbers
-    become arrays.
+    become arrays, and others tables.
 
     Sets: ``n_features_in_`` and ``feature_names_in_`` of the estimator when ``reset``.
     """
@@ -28,20 +29,22 @@ def check_samples(estimator: Any, X: Any, *, reset: bool) -> Any:
             f"The 'kernels' parameter of {owner} must be 'precomputed' for a KernelStack. "
             f"Got {estimator.kernels!r} instead."
         )
-    if _is_text(X):
-        return np.asarray(X, dtype=object)
-    if _is_frame(X) and not _is_numeric(X):
+    if isinstance(X, np.ndarray) and X.ndim == 2 and X.shape[1] == 1 and is_text(X[:, 0]):
+        X = X[:, 0]
+    if is_text(X):
+        return as_samples(X)
+    if is_frame(X) and not is_numeric(X):
         validate_data(estimator, X, reset=reset, skip_check_array=True)
         if _num_samples(X) < 1:
             raise ValueError(f"{owner} needs at least one sample. Got a data frame without rows.")
-        return X
+        return X if reset else as_samples(X)
     checked = validate_data(estimator, X, reset=reset, accept_sparse="csr", dtype=np.float64)
-    return X if reset and _is_frame(X) else checked
+    return X if reset and is_frame(X) else checked
 
 
 def as_numbers(X: Any) -> Any:
-    """Return a data frame of numbers as an array, anything else as it is."""
-    return np.ascontiguousarray(X, dtype=np.float64) if _is_frame(X) and _is_numeric(X) else X
+    """Return a data frame of numbers as an array, one of texts as well as a table, anything else as it is."""
+    return np.ascontiguousarray(X, dtype=np.float64) if is_frame(X) and is_numeric(X) else as_samples(X)
 
 
 def check_targets(estimator: Any, X: Any, y: Any) -> np.ndarray:
@@ -86,18 +89,3 @@ def _check_stack(estimator: Any, X: Any, reset: bool) -> KernelStack:
     if reset:
         estimator.n_features_in_ = X.shape[1]
     return X
-
-
-def _is_frame(X: Any) -> bool:
-    return hasattr(X, "columns") and hasattr(X, "dtypes") and not sparse.issparse(X)
-
-
-def _is_numeric(frame: Any) -> bool:
-    return all(getattr(kind, "kind", "O") in "biuf" for kind in frame.dtypes)
-
-
-def _is_text(X: Any) -> bool:
-    """Whether the samples are a sequence of strings."""
-    if isinstance(X, (str, bytes)) or not hasattr(X, "__len__") or getattr(X, "ndim", 1) != 1 or len(X) == 0:
-        return False
-    return isinstance(X.iloc[0] if hasattr(X, "iloc") else X[0], str)

@@ -39,7 +39,7 @@ class MKLClassifierCV(SearchCV, MKLClassifier):
         Folds that are trained at once, sharing the threads; None for what the surrounding joblib backend says, else 1.
     norm, C : float
         As those of `MKLClassifier`, without effect where `norms` or `Cs` are given.
-    loss, multiclass, fit_intercept, normalize, psd, solver, tol, max_iter, class_weight
+    loss, multiclass, output_kernels, fit_intercept, normalize, psd, solver, tol, max_iter, class_weight
         As those of `MKLClassifier`.
     gram, memory_limit, verbose, random_state
         As those of `MKLClassifier`.
@@ -106,7 +106,8 @@ class MKLClassifierCV(SearchCV, MKLClassifier):
         norm=1.0,
         C=1.0,
         loss="hinge",
-        multiclass="ovr",
+        multiclass="joint",
+        output_kernels=None,
         fit_intercept=True,
         normalize="variance",
         psd="error",
@@ -131,6 +132,7 @@ class MKLClassifierCV(SearchCV, MKLClassifier):
         self.C = C
         self.loss = loss
         self.multiclass = multiclass
+        self.output_kernels = output_kernels
         self.fit_intercept = fit_intercept
         self.normalize = normalize
         self.psd = psd

@@ -36,7 +36,7 @@ from multikernel.kernels.spec import expand_entries
 from multikernel.threads import available_threads, single_threaded_blas
 
 # parameter of the grid -> parameter of the base estimator
-AXES = {"Cs": "C", "norms": "norm", "epsilons": "epsilon"}
+AXES = {"Cs": "C", "norms": "norm", "epsilons": "epsilon", "gamma0_fractions": "gamma0_fraction"}
 
 
 class SearchCV(BaseMKL):
@@ -63,7 +63,7 @@ class SearchCV(BaseMKL):
         splitter = check_cv(self.cv, y, classifier=is_classifier(self))
         splits = [(_positions(a, len(y)), _positions(b, len(y))) for a, b in splitter.split(X, y, groups)]
         own = self.get_params(deep=False)
-        base = clone(self._base(**{name: own[name] for name in self._base._get_param_names()}))
+        base = clone(self._base(**{name: own[name] for name in self._base._get_param_names() if name in own}))
         scorer = check_scoring(base, scoring=self.scoring)
         jobs = min(len(splits), effective_n_jobs(self.n_jobs))
         limit = default_limit() if self.memory_limit is None else parse_bytes(self.memory_limit)
@@ -197,7 +197,7 @@ class SearchCV(BaseMKL):
         del model._lent
         if isinstance(model._expansion, FoldExpansion):
             model._expansion = model._expansion.other()
-        parameters = set(self.get_params(deep=False))
+        parameters = {*self.get_params(deep=False), *model.get_params(deep=False)}
         for name, value in vars(model).items():
             if name not in parameters:
                 setattr(self, name, value)

@@ -16,12 +16,16 @@ from multikernel.losses import (
     LogCosh,
     Logistic,
     Loss,
+    Multinomial,
     SmoothHinge,
     Squared,
     SquaredHinge,
+    joint_form,
 )
 from multikernel.machines.base import Machine
 from multikernel.machines.crammer import CrammerSinger
+from multikernel.machines.joint import JointLoss
+from multikernel.machines.products import ProductCrammerSinger
 from multikernel.machines.ridge import Ridge
 from multikernel.machines.smooth import Smooth
 from multikernel.machines.svc import SVC
@@ -59,7 +63,16 @@ def _ridge(estimator: Any, y: np.ndarray, cost: np.ndarray) -> Machine:
 
 
 def _smooth(loss: Loss) -> Task:
-    return Task(lambda estimator, y, cost: Smooth(y, loss, cost, estimator.fit_intercept))
+    several = joint_form(loss) is not None
+    # of two classes the softmax is the logistic function
+    one = Logistic(loss.C) if isinstance(loss, Multinomial) else loss
+
+    def machine(estimator: Any, y: np.ndarray, cost: np.ndarray) -> Machine:
+        if y.ndim > 1:
+            return JointLoss(y.argmax(axis=1), loss, cost, estimator.fit_intercept, y.shape[1])
+        return Smooth(y, one, cost, estimator.fit_intercept)
+
+    return Task(machine, several)
 
 
 CLASSIFICATION = {
@@ -68,6 +81,7 @@ CLASSIFICATION = {
     "squared_hinge": _smooth(SquaredHinge()),
     "smooth_hinge": _smooth(SmoothHinge()),
     "logistic": _smooth(Logistic()),
+    "multinomial": _smooth(Multinomial()),
 }
 
 REGRESSION = {
@@ -114,10 +128,29 @@ def classification_machine(estimator: Any, y: np.ndarray, cost: np.ndarray) -> M
     if y.ndim > 1 and not task.several:
         raise ValueError(
             f"The 'multiclass' parameter of {type(estimator).__name__} must be 'ovr' or 'ovo' for more than two "
-            f"classes and the loss {estimator.loss!r}. Got 'joint' instead, which goes with loss='hinge' and "
-            "loss='squared'."
+            f"classes and the loss {estimator.loss!r}. Got 'joint' instead, which goes with the losses by name and "
+            "their objects."
         )
     return task.machine(estimator, y, cost)
+
+
+def product_machine(estimator: Any, codes: np.ndarray, cost: np.ndarray, n_classes: int, trivial: bool) -> Machine:
+    """Return the machine of products with kernels on the classes, or raise where the loss or the scheme has none.
+
+    Where the only kernel on the classes is the identity (``trivial``) it is the machine without them.
+    """
+    hinge = isinstance(estimator.loss, Hinge)
+    for name, wanted, right in (
+        ("multiclass", "'joint'", estimator.multiclass == "joint"),
+        ("loss", "'hinge'", hinge or (isinstance(estimator.loss, str) and estimator.loss == "hinge")),
+    ):
+        if not right:
+            raise ValueError(
+                f"The '{name}' parameter of {type(estimator).__name__} must be {wanted} where output_kernels are "
+                f"given. Got {getattr(estimator, name)!r} instead."
+            )
+    kind = CrammerSinger if trivial else ProductCrammerSinger
+    return kind(codes, cost * estimator.loss.C if hinge else cost, estimator.fit_intercept, n_classes)
 
 
 def regression_machine(estimator: Any, y: np.ndarray, cost: np.ndarray) -> Machine:

@@ -75,29 +75,42 @@ class TrainingKernels(ABC):
 
         Parameters
         ----------
-        weights : ndarray of shape (T, p)
-            Kernel weights of T problems.
-        coef : ndarray of shape (n, T)
-            Their coefficients.
+        weights : ndarray of shape (T, p) or (p, T, T)
+            Kernel weights of T problems; or the kernels between T columns with which each kernel is multiplied.
+        coef : ndarray of shape (n, T) or (p, n, T)
+            Their coefficients, or those of each kernel.
         intercepts : ndarray of shape (T,)
             Their intercepts.
         balanced : bool
             Whether the coefficients of each problem sum to zero.
         """
         # with coefficients that sum to zero a constant kernel adds nothing
-        useful = weights.any(axis=0) & ~(self.constant & balanced)
+        products = weights.ndim == 3
+        useful = weights.any(axis=(1, 2) if products else 0) & ~(self.constant & balanced)
         active = np.flatnonzero(useful) if coef.any() else np.zeros(0, np.intp)
+        support = coef.any(axis=-1).reshape(-1, coef.shape[-2]).any(axis=0)
         projected = [k for k in active if k in self.projectors]
         whole = bool(projected) or needs_all([self.normalizers[k] for k in active], balanced)
-        kept = None if whole else np.flatnonzero(coef.any(axis=1))
+        kept = None if whole else np.flatnonzero(support)
         terms: list[Term] = []
         offset = np.array(intercepts, float)
         for k in active:
-            own = coef if k not in self.projectors else self.projectors[int(k)] @ coef
-            term, shift = make_term(self.normalizers[k], own * weights[:, k], kept)
+            own = coef if coef.ndim == 2 else coef[k]
+            if k in self.projectors:
+                own = self.projectors[int(k)] @ own
+            own = own @ weights[k] if products else own * weights[:, k]
+            term, shift = make_term(self.normalizers[k], own, kept)
             terms.append(term)
             offset += shift
-        return self._expansion(terms, offset, active, np.arange(len(coef)) if kept is None else kept)
+        return self._expansion(terms, offset, active, np.arange(len(support)) if kept is None else kept)
+
+    def places(self, idx: np.ndarray) -> np.ndarray:
+        """Return where samples of the Gram stand among all that the kernels were given."""
+        return idx
+
+    def whole(self, matrix: np.ndarray) -> np.ndarray:
+        """Return a matrix on the samples of the Gram as one on all that the kernels were given."""
+        return matrix
 
     def _matrix(self, kernel: int) -> np.ndarray:
         """Return one normalised kernel as a whole, in float64."""

@@ -11,6 +11,7 @@ import numpy as np
 
 from multikernel.gram.choose import KINDS, parse_bytes
 from multikernel.kernels.normalize import check_steps
+from multikernel.kernels.outputs import OutputKernels
 from multikernel.solvers import Solver, solver_names
 
 PSD = ("error", "clip", "shift", "flip")
@@ -54,8 +55,17 @@ RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
     "C": (lambda v: _is_number(v) and 0 < v < np.inf, "a positive number"),
     "loss": one_of("hinge"),
     "epsilon": (lambda v: _is_number(v) and 0 <= v < np.inf, "a non-negative number"),
+    "gamma0": (
+        lambda v: (_is_number(v) and v < np.inf) or (isinstance(v, str) and v == "max"),
+        "'max', a number or -inf",
+    ),
+    "gamma0_fraction": (lambda v: v is None or (_is_number(v) and 0 <= v <= 1), "None or a number from 0 to 1"),
     "nu": (lambda v: _is_number(v) and 0 < v <= 1, "a number above 0 and at most 1"),
     "multiclass": one_of("joint", "ovr", "ovo"),
+    "output_kernels": (
+        lambda v: v is None or isinstance(v, (list, tuple, OutputKernels)) or np.ndim(v) == 3,
+        "None, a list of matrices or kernels on the classes, or OutputKernels",
+    ),
     "fit_intercept": (_is_truth, "True or False"),
     "normalize": (_passes(check_steps), "None, 'variance', 'cosine', 'center', 'trace' or a list of these"),
     "psd": one_of(*PSD),
@@ -75,6 +85,7 @@ RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
         "None, a positive number of bytes or a text such as '2GB'",
     ),
     "verbose": (lambda v: _is_truth(v) or (_is_integer(v) and v >= 0), "a non-negative integer"),
+    "callback": (lambda v: v is None or callable(v), "None or a callable"),
     "n_jobs": (lambda v: v is None or (_is_integer(v) and v != 0), "None or a non-zero integer"),
 }
 
@@ -82,7 +93,7 @@ RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
 _WORDS = {"solver": solver_names, "normalize": lambda: ["variance", "cosine", "center", "trace"]}
 
 
-def check_parameters(estimator: Any, **own: tuple[Callable[[Any], bool], str]) -> None:
+def check_parameters(estimator: Any, /, **own: tuple[Callable[[Any], bool], str]) -> None:
     """Raise one sentence about the first parameter that is not what it must be.
 
     Parameters

@@ -10,12 +10,16 @@ from multikernel.solvers.base import Solver, Step, missing_needs
 # name -> module and class; imported when asked for, so that optional libraries load only where they are used
 REGISTRY = {
     "newton": ("multikernel.solvers.newton", "Newton"),
+    "shortlist": ("multikernel.solvers.shortlist", "Shortlist"),
     "silp": ("multikernel.solvers.silp", "SILP"),
     "sip": ("multikernel.solvers.sip", "SIP"),
     "level": ("multikernel.solvers.level", "Level"),
     "alternating": ("multikernel.solvers.alternating", "Alternating"),
     "simplemkl": ("multikernel.solvers.simplemkl", "SimpleMKL"),
+    "interleaved": ("multikernel.solvers.interleaved", "Interleaved"),
     "qcqp": ("multikernel.solvers.qcqp", "QCQP"),
+    "qcqp-compact": ("multikernel.solvers.qcqp", "CompactQCQP"),
+    "silp-compact": ("multikernel.solvers.silp", "CompactSILP"),
 }
 
 __all__ = ["REGISTRY", "Solver", "Step", "get_solver", "missing_needs", "solver_names"]

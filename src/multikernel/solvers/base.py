@@ -46,9 +46,12 @@ class Solver(ABC):
     ----------
     requires : tuple of str
         Capabilities such as "machine.curvature" or "mixing.linear_rows".
+    scope : str
+        Which problems have them, in words, where that is not plain.
     """
 
     requires: ClassVar[tuple[str, ...]] = ()
+    scope: ClassVar[str] = ""
 
     @abstractmethod
     def start(self, point: Point, tol: float) -> Any:

@@ -104,7 +104,7 @@ class Newton(Solver):
         if mixing.fixed(len(point.beta)):
             point.solve(0.1 * accuracy)
             return
-        c = machine.curvature(point.combined, point.a, point.f, point.F)
+        c = machine.curvature(point.combined, point.a, point.f, point.outputs)
         move = mixing.newton_step(point.beta, point.q, c.H, keep=0.1 if gap > 3e-2 else 0.0) - point.beta
         move *= state.damping
         a = machine.repair(c.predicted(point.a, move, corrected=gap < 1e-2))

@@ -22,7 +22,7 @@ _DIRECT = 1 << 16
 _DENSE = 1024
 # products of counts below which float32 adds them exactly
 _EXACT = 1 << 24
-_NONE = np.uint64(2**64 - 1)
+NO_KEY = np.uint64(2**64 - 1)
 # of an entry: id and count, and in the index row, count and place
 _ENTRY_BYTES = 32
 
@@ -121,18 +121,34 @@ class Counts:
         return matrix
 
 
-def count_patterns(encoded: Encoded, pattern: Pattern) -> Counts:
-    """Count the patterns of sequences."""
-    size, n = encoded.alphabet.size, len(encoded)
+def window_keys(encoded: Encoded, pattern: Pattern) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Read a pattern at every place of sequences.
+
+    Returns
+    -------
+    start : int array (n,)
+        Where the first window of each sequence begins.
+    first : int64 array (n + 1,)
+        Windows first_i, ..., first_i+1 - 1 are those of sequence i, one after the other.
+    keys : uint64 array
+        The cared-for letters of each window as one number, the largest number where one is unknown.
+    """
     start, stop = (np.array([slice(*pattern.region).indices(m)[:2] for m in range(encoded.lengths.max(initial=0) + 1)])
                    .reshape(-1, 2)[encoded.lengths].T)  # fmt: skip
     windows = np.maximum(0, stop - start - pattern.span + 1)
     first = np.concatenate([[0], np.cumsum(windows)]).astype(np.int64)
     keys = np.empty(first[-1], np.uint64)
     places = np.array(pattern.places, np.int64)
-    read_windows(encoded.codes, encoded.offsets + np.append(start, 0), first, places, pattern.span, size,
-                 pattern.whole, keys)  # fmt: skip
-    n_patterns = size ** len(places)
+    read_windows(encoded.codes, encoded.offsets + np.append(start, 0), first, places, pattern.span,
+                 encoded.alphabet.size, pattern.whole, keys)  # fmt: skip
+    return start, first, keys
+
+
+def count_patterns(encoded: Encoded, pattern: Pattern) -> Counts:
+    """Count the patterns of sequences."""
+    n = len(encoded)
+    _, first, keys = window_keys(encoded, pattern)
+    n_patterns = encoded.alphabet.size ** len(pattern.places)
     known = None
     if n_patterns > _DIRECT:
         known, keys = _rank(keys)
@@ -147,9 +163,9 @@ def _rank(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the distinct keys, and for every key its rank among them."""
     distinct, rank = np.unique(keys, return_inverse=True)
     ranks = rank.astype(np.uint64).reshape(-1)
-    if len(distinct) and distinct[-1] == _NONE:
+    if len(distinct) and distinct[-1] == NO_KEY:
         distinct = distinct[:-1]
-        ranks[ranks == len(distinct)] = _NONE
+        ranks[ranks == len(distinct)] = NO_KEY
     return distinct, ranks
 
 
@@ -168,7 +184,7 @@ def read_windows(codes, begin, first, places, span, size, whole, keys):
             if whole:
                 for p in range(span):
                     known &= codes[at + p] < size
-            keys[first[i] + t] = key if known else _NONE
+            keys[first[i] + t] = key if known else NO_KEY
 
 
 @njit(cache=True, nogil=True)
@@ -178,7 +194,7 @@ def merge_rows(keys, first, presence, slot, indptr, ids, counts):
     for i in range(first.shape[0] - 1):
         begin = used
         for t in range(first[i], first[i + 1]):
-            if keys[t] == _NONE:
+            if keys[t] == NO_KEY:
                 continue
             key = np.int64(keys[t])
             if slot[key] >= begin:
