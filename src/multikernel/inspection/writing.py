@@ -1,0 +1,54 @@
+"""Tables and pictures of what was learned: columns to a file, axes to draw on."""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+
+def write_columns(path: Path, columns: Mapping[str, Sequence]) -> None:
+    """Write columns of equal length as CSV, with a header."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(columns)
+        writer.writerows(zip(*columns.values(), strict=True))
+
+
+def save_both(
+    folder: str | os.PathLike, name: str, columns: Mapping[str, Sequence], draw: Callable[[], Any]
+) -> list[Path]:
+    """Write a table and a picture into a folder, ``name``.csv and ``name``.png; return their paths.
+
+    Parameters
+    ----------
+    folder : path
+        The folder; made where it is not there.
+    name : str
+        What the files are called.
+    columns : dict of sequences
+        The table.
+    draw : callable
+        Returns the figure, which is closed afterwards.
+    """
+    import matplotlib.pyplot as plt
+
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    table, picture = folder / f"{name}.csv", folder / f"{name}.png"
+    write_columns(table, columns)
+    figure = draw()
+    figure.savefig(picture, dpi=160)
+    plt.close(figure)
+    return [table, picture]
+
+
+def new_axes(ax: Any, size: tuple[float, float]) -> Any:
+    """Return the axes given, or those of a new figure of this size in inches."""
+    if ax is not None:
+        return ax
+    import matplotlib.pyplot as plt
+
+    return plt.subplots(figsize=size, layout="constrained")[1]
