@@ -247,6 +247,9 @@ BAD = {
     "not symmetric": ([np.triu(np.ones((6, 6)))], "symmetric"),
     "none": ([], "at least one"),
     "text": (["identity"], "matrices, kernels or"),
+    "complex": ([1j * np.eye(6)], "Got complex numbers as number 0"),
+    "complex attributes": ([(Linear(), 1j * np.ones((6, 2)))], "vectors of real numbers"),
+    "equal rows": ([np.zeros((6, 6)), np.ones((6, 6))], "tells two classes apart"),
     "a number": (3, "None, a list of matrices or kernels"),
     "vectors over names": ([RBF()], "evaluated on class labels"),
     "missing attributes": ([(Linear(), {"cat": [1.0]})], "Got none for 'dog'"),
@@ -353,3 +356,8 @@ def test_the_benchmark_runs_small(monkeypatch, capsys):
     assert len(lines) == 5 and lines[0].endswith("ok") and "GiB" in lines[2]
     for name in ("run", "workloads", "tasks", "joint"):
         monkeypatch.delitem(sys.modules, name)
+
+
+def test_a_group_for_each_class_or_one_sentence():
+    with pytest.raises(ValueError, match=r"must hold one group for each of 2 classes. Got shape \(3,\)"):
+        ClassEmbeddingDisplay(np.zeros((2, 1)), ["a", "b"]).plot(groups=[0, 1, 1])

@@ -240,9 +240,42 @@ def test_another_protocol_is_refused(tmp_path):
         with pytest.raises(ValueError, match=sentence):
             quiet(["uniform"], results=path, **change)
     assert quiet(["uniform"], results=path, cv=4, resume=False).n_splits == 4
-    path.write_text('{"a": 1}\n')
-    with pytest.raises(ValueError, match="must hold results of compare"):
-        quiet(["uniform"], results=path)
+    for text in ('{"a": 1}\n', "3\n", "a,b,c\n1,2,3\n"):
+        path.write_text(text)
+        with pytest.raises(ValueError, match="must hold results of compare"):
+            quiet(["uniform"], results=path)
+        assert path.read_text() == text
+    path.write_text('{"proto')
+    assert quiet(["uniform"], results=path).table[0]["splits"] == 3
+    for place in (tmp_path, path / "below" / "results.jsonl"):
+        with pytest.raises(ValueError, match="'results' parameter of compare must be a file that can be written"):
+            quiet(["uniform"], results=place)
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"cv": []}, r"The 'cv' parameter of compare must be .* Got \[\] instead"),
+        ({"cv": [([0, 1], [99])]}, "The 'cv' parameter of compare must be"),
+        ({"params": [1]}, r"The 'params' parameter of compare must be a dict from names. Got \[1\]"),
+        ({"params": {"c": 1.0}}, "must name parameters that some method has. Got 'c'"),
+        ({"grid": {"C": 1.0}}, "dict from names to lists of values, not empty. Got 1.0 for 'C'"),
+        ({"grid": {"c": [1.0]}}, "must name parameters that some method has. Got 'c'"),
+        ({"grid": {"C": [1.0, 2.0]}, "inner_cv": 1}, "'inner_cv' parameter of compare must be an integer"),
+        ({"y": None}, "compare requires y to be passed"),
+        ({"y": np.array(["a", 1] * 33, object)}, "y of compare must hold targets of one kind. Got texts and 1"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_compared_is_one_sentence(change, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        quiet(["uniform"], **change)
+
+
+def test_names_and_errors_are_no_markup():
+    found = quiet({"svm [bold]": SVC(), "bad [/x]": MKLClassifier(norm=[2.0])}, cv=2)
+    text = " ".join(str(found).split())
+    assert "svm [bold]" in text and "bad [/x]: ValueError" in text and "Got [2.0] instead" in text
 
 
 def test_failures_are_tried_again(tmp_path, monkeypatch):
@@ -393,6 +426,48 @@ def test_tables_with_gaps_are_refused(table):
     table.write_text("\n".join([text[0], text[1].rsplit(",", 1)[0] + ",", *text[2:]]))
     with pytest.raises(ValueError, match=r"The column 'class' .* must not have gaps. Got 1 of them"):
         load_table(table, "class")
+
+
+BROKEN = {
+    "ragged": ("a,class\n1,x\n1,2,3,y\n", "must be a table with a line of names. Got: .* line 3, saw 4"),
+    "empty": ("", "must be a table with a line of names"),
+    "header": ("a,class\n", "must hold samples and columns beside 'class'. Got 0 rows and 1 columns"),
+    "target alone": ("class\nx\ny\n", "must hold samples and columns beside 'class'. Got 2 rows and 0 columns"),
+    "infinite": ("a,class\ninf,x\n1,y\n", "must hold finite numbers or words. Got infinity"),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_broken_table_is_one_sentence(name, tmp_path):
+    path, (text, sentence) = tmp_path / "broken.csv", BROKEN[name]
+    path.write_text(text)
+    with pytest.raises(ValueError, match=sentence):
+        load_table(path, "class")
+
+
+def test_files_of_another_kind_are_one_sentence(tmp_path, table):
+    for name in ("other.csv", "other.npz"):
+        (tmp_path / name).write_bytes(bytes(range(256)))
+        with pytest.raises(ValueError, match=f"{name}' must be a"):
+            load_table(tmp_path / name, "class")
+    np.savez(tmp_path / "objects.npz", X=np.array([object()]), y=[0])
+    with pytest.raises(ValueError, match="must be an npz archive of numbers and words"):
+        load_table(tmp_path / "objects.npz", "y")
+    result = invoke(table, "--target", "class", "--output", table)
+    assert result.exit_code == 2 and "The option --output must be a folder" in result.output
+
+
+@pytest.mark.parametrize("separator", [";", "\t", "|", " "])
+def test_columns_may_be_separated_otherwise(separator, tmp_path):
+    path = tmp_path / "table.txt"
+    path.write_text("\n".join(separator.join(row) for row in (("a", "b", "class"), ("1", "2", "x"), ("3", "5", "y"))))
+    data, y = load_table(path, "class", standardize=False)
+    assert data.tolist() == [[1.0, 2.0], [3.0, 5.0]] and y.tolist() == ["x", "y"]
+
+
+def test_a_comparison_in_which_all_fails_is_a_failed_command(table):
+    result = invoke(table, "--target", "class", "--methods", "mkl", "--normalize", "foo", "--cv", 2)
+    assert result.exit_code == 1 and "must be None, 'variance'" in " ".join(result.output.split())
 
 
 def test_words_become_columns_and_columns_are_standardised(table):

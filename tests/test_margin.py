@@ -571,3 +571,11 @@ def test_the_benchmarks_run_on_small_draws(monkeypatch, capsys):
     margin.weights({"toy": (60, 3, 4), "sequences": (60, 3, 4)}, repeats=1)
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 9 and all(line.endswith("ok") for line in lines)
+
+
+def test_the_search_refuses_norms_that_the_estimator_refuses():
+    X, y = np.random.default_rng(0).normal(size=(30, 3)), np.arange(30) % 3
+    with pytest.raises(ValueError, match=r"'norms' parameter .* each is a finite number of at least 1. Got inf"):
+        M3KClassifierCV(norms=[1.0, np.inf]).fit(X, y)
+    with pytest.raises(ValueError, match=r"The 'cv' parameter of M3KClassifierCV must be .* Got \[\] instead"):
+        M3KClassifierCV(Cs=[1.0, 2.0], cv=[]).fit(X, y)

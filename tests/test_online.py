@@ -600,3 +600,14 @@ def test_the_benchmarks_run_on_small_draws(monkeypatch, capsys):
     online.m3k(60, 4, repeats=1)
     online.memory_of(60, 4)
     assert capsys.readouterr().out.count("passes") == 6
+
+
+@pytest.mark.parametrize("learner", BOTH)
+def test_a_stream_keeps_no_certificate_of_another_predictor(learner):
+    model = learner([Linear()], tol=0.5, random_state=0).fit(X, Y)
+    proved = ("objective_", "dual_objective_", "duality_gap_", "status_", "history_", "kernel_contributions_")
+    assert all(hasattr(model, name) for name in proved)
+    model.partial_fit(X[:5], Y[:5])
+    assert not any(hasattr(model, name) for name in proved)
+    with pytest.raises(ValueError, match="1d array"):
+        learner([Linear()]).partial_fit(X, Y, classes=[[0, 1, 2]])

@@ -452,3 +452,44 @@ def test_the_benchmarks_run_on_small_draws(monkeypatch, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == len(rivals.WEIGHTS) + len(rivals.FITS) - 1
     assert all(line.endswith("ok") for line in lines)
+
+
+class _Rule(BaseEstimator):
+    """Weights that are given."""
+
+    def __init__(self, given=None):
+        self.given = given
+
+    def fit(self, stack, y, sample_weight=None):
+        if self.given is not None:
+            self.weights_ = self.given
+        return self
+
+
+@pytest.mark.parametrize(
+    ("given", "got"), [(None, "None"), ([1.0] * 5, r"shape \(5,\)"), ([1.0, -1.0, 0.0], "-1"), ([np.nan] * 3, "nan")]
+)
+def test_weights_of_ones_own_must_be_one_number_for_each_kernel(given, got):
+    sentence = f"'weights' parameter of TwoStageClassifier must set weights_ to 3 non-negative numbers.* Got ({got})"
+    with pytest.raises(ValueError, match=sentence):
+        TwoStageClassifier(KERNELS, weights=_Rule(given)).fit(X, TWO)
+
+
+@pytest.mark.parametrize("options", [{"weights": _Rule}, {"estimator": SVC}], ids=str)
+def test_a_class_is_no_object(options):
+    with pytest.raises(ValueError, match=f"'{next(iter(options))}' parameter of TwoStageClassifier must be None or a"):
+        TwoStageClassifier(KERNELS, **options).fit(X, TWO)
+
+
+@pytest.mark.parametrize("cv", [[], [1.0], 1], ids=str)
+def test_folds_that_are_none_are_one_sentence(cv):
+    with pytest.raises(ValueError, match="'cv' parameter of LPBetaClassifier must be None, an integer of at least 2"):
+        LPBetaClassifier(KERNELS, cv=cv).fit(X, TWO)
+
+
+@pytest.mark.parametrize("model", CLASSIFIERS, ids=str)
+def test_texts_and_numbers_together_are_no_classes(model):
+    mixed = TWO.astype(object)
+    mixed[TWO == "no"] = 1
+    with pytest.raises(ValueError, match=f"y of {type(model).__name__} must hold targets of one kind. Got texts and 1"):
+        clone(model).fit(X, mixed)

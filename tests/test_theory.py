@@ -8,11 +8,12 @@ from reference_margin import eta_of, margin_programme
 from scipy.optimize import linprog
 from test_margin import views
 
-from multikernel import M3KClassifier, MKLClassifier, stack_kernels
+from multikernel import M3KClassifier, MKLClassifier, UFOMKLClassifier, stack_kernels
 from multikernel.theory import (
     bound_report,
     confidence_term,
     h_star,
+    kernel_margin,
     margin_bound,
     margin_loss,
     mixing_bound,
@@ -178,6 +179,34 @@ def test_the_report_refuses_other_models_and_other_samples():
     for model in (MKLClassifier().fit(X, y), MKLClassifier(multiclass="joint").fit(X, y)):
         with pytest.raises(ValueError, match="all classes at once without intercepts"):
             bound_report(model, X, y)
+    with pytest.raises(ValueError, match=r"all classes at once without intercepts.* Got UFOMKLClassifier instead"):
+        bound_report(UFOMKLClassifier(tol=0.5).fit(X, y), X, y)
+    for options, sentence in (({"rho": "a"}, "The 'rho' of a bound"), ({"delta": "a"}, "The 'delta' of a bound")):
+        with pytest.raises(ValueError, match=sentence):
+            bound_report(joint, X, y, **options)
     for other in ((X[::-1], y), (X[:20], y[:20])):
         with pytest.raises(ValueError, match="the samples that MKLClassifier was trained on"):
             bound_report(joint, *other)
+
+
+def test_classes_and_weights_that_will_not_do_are_one_sentence():
+    K = np.array([np.eye(6), np.ones((6, 6))])
+    y = np.array(["a", "b"] * 3)
+    gaps, mixed = np.array([0.0, 1.0, np.nan] * 2), np.array(["a", 1] * 3, object)
+    for labels, sentence in ((gaps, "y contains NaN"), (mixed, "one kind. Got texts and 1"), (None, "one class for")):
+        with pytest.raises(ValueError, match=sentence):
+            kernel_margin(K, labels)
+    for weights, got in ((["x", "y"], "list without"), ([1.0, -1.0], "-1"), ([1.0], r"shape \(1,\)"), ("x", "str")):
+        with pytest.raises(ValueError, match=f"must be 2 non-negative numbers, one per kernel. Got {got}"):
+            h_star(K, y, weights)
+    with pytest.raises(ValueError, match=r"The sample weights must be 6 positive numbers\. Got 0 instead"):
+        kernel_margin(K, y, sample_weight=[1, 1, 1, 1, 1, 0])
+
+
+def test_h_star_takes_the_kernels_it_was_made_of():
+    model = h_star(np.array([np.eye(6), np.ones((6, 6))]), ["a", "b"] * 3)
+    for other in (np.ones((1, 2, 6)), np.ones((2, 2, 5))):
+        with pytest.raises(ValueError, match="must be 2 matrices with a column for each of 6 training samples"):
+            model.predict(other)
+    with pytest.raises(ValueError, match="must hold finite numbers"):
+        model.predict(np.full((2, 2, 6), np.nan))

@@ -356,7 +356,13 @@ def test_sample_weights_count_as_repetitions(rule):
             np.zeros(N),
             "AlignWeights needs samples of at least 2 classes. Got one class only: 0.0",
         ),
-        (AlignWeights(), STACK, Y[:20], "inconsistent numbers of samples"),
+        (AlignWeights(), STACK, Y[:20], "must hold one target for each of 40 samples. Got shape (20,) instead"),
+        (AlignWeights(), STACK, None, "AlignWeights requires y to be passed"),
+        (AlignWeights(), STACK, np.where(X[:, 0] > 0, np.nan, 1.0), "Input y contains NaN"),
+        (AlignWeights(), STACK, np.array(["a", 1] * 20, object), "must hold targets of one kind. Got texts and 1."),
+        (BestSingleKernel(cv=[]), STACK, Y, "The 'cv' parameter of BestSingleKernel must be None, an integer"),
+        (PWMKWeights(cv=[1.0]), STACK, Y, "(train, test) of sample numbers, not empty. Got [1.0] instead"),
+        (PWMKWeights(cv=[([0, 1], [99])]), STACK, Y, "The 'cv' parameter of PWMKWeights must be None, an integer"),
         (AlignWeights(), STACK[:, :20], Y, "must be square to fit. Got 20 rows and 40 columns"),
         (AlignWeights(), np.full((1, N, N), np.nan), Y, "The kernel 'kernel_0' must hold finite numbers"),
         (AlignWeights(), np.triu(STACK), Y, "The kernel 'kernel_0' (and 3 more) must be symmetric"),
@@ -372,6 +378,9 @@ def test_a_sentence_says_what_is_wrong(rule, stack, y, sentence):
 def test_wrong_sample_weights_and_tasks_are_named():
     with pytest.raises(ValueError, match="40 non-negative numbers, not all zero"):
         AlignWeights().fit(STACK, Y, np.zeros(N))
+    for weight, got in ((np.full(N, -2.0), "-2"), (np.ones(3), r"shape \(3,\)"), (["a"] * N, "list without numbers")):
+        with pytest.raises(ValueError, match=f"40 non-negative numbers, not all zero. Got {got} instead"):
+            AlignWeights().fit(STACK, Y, weight)
     with pytest.raises(ValueError, match=r"The 'task' of AlignWeights must be 'classification' or 'regression'"):
         AlignWeights().fit(STACK, Y, task="ranking")
     whole = AlignWeights().fit(STACK, np.round(NUMBERS), task="regression").weights_

@@ -75,4 +75,6 @@ def compare(
         raise typer.Exit(2) from None
     console.print(found)
     if output is not None:
-        console.print(f"Table, fits and plot are in {output}.", highlight=False, soft_wrap=True)
+        console.print(f"Table, fits and plot are in {output}.", highlight=False, soft_wrap=True, markup=False)
+    if all(row["splits"] == 0 for row in found.table):
+        raise typer.Exit(1)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -39,34 +40,61 @@ def load_table(path: Path, target: str, standardize: bool = True) -> tuple[Any, 
         import pandas as pd
     except ImportError as error:
         raise ValueError("Tables are read by pandas, which is missing: pip install 'multikernel[data]'.") from error
-    frame = pd.read_csv(path, sep=None, engine="python")
+    try:
+        frame = pd.read_csv(path, sep=_separator(path), skipinitialspace=True)
+    except (ValueError, OSError) as error:
+        # errors of the reader and of the encoding are ValueErrors
+        raise ValueError(f"The file '{path}' must be a table with a line of names. Got: {_one_line(error)}") from error
     if target not in frame.columns:
         raise ValueError(_absent("column", target, list(map(str, frame.columns)), path))
     y = frame.pop(target)
+    if not len(frame) or not len(frame.columns):
+        got = f"{len(frame)} rows and {len(frame.columns)} columns"
+        raise ValueError(f"The file '{path}' must hold samples and columns beside '{target}'. Got {got}.")
     if y.isna().any():
         raise ValueError(f"The column '{target}' of '{path}' must not have gaps. Got {int(y.isna().sum())} of them.")
     gaps = frame.columns[frame.isna().any()].tolist()
     if gaps:
         raise ValueError(f"The columns of '{path}' must not have gaps. Got some in {', '.join(map(repr, gaps[:5]))}.")
     X = pd.get_dummies(frame, dtype=float).to_numpy(dtype=np.float64)
+    if not np.isfinite(X).all():
+        raise ValueError(f"The columns of '{path}' must hold finite numbers or words. Got infinity.")
     return _scaled(X, standardize), y.to_numpy()
+
+
+def _separator(path: Path) -> str:
+    """Return what separates the columns: the one of , ; tab | most frequent in the line of names, else blanks."""
+    with path.open(encoding="utf-8") as file:
+        names = file.readline().strip()
+    found = max(",;\t|", key=names.count)
+    return found if found in names or " " not in names else r"\s+"
+
+
+def _one_line(error: Exception) -> str:
+    text = " ".join(str(error).split()).rstrip(".")
+    return f"{text}." if text else f"{type(error).__name__}."
 
 
 def _load_archive(path: Path, target: str, standardize: bool) -> tuple[Any, np.ndarray]:
     from multikernel.gram.stack import stack_kernels
 
-    with np.load(path, allow_pickle=False) as stored:
-        names = list(stored.files)
-        if target not in names:
-            raise ValueError(_absent("array", target, names, path))
-        y = stored[target]
-        if "X" in names:
-            X = stored["X"]
-            if X.ndim != 2 or X.dtype.kind not in "biuf":
-                raise ValueError(f"The array X of '{path}' must be a table of numbers. Got shape {X.shape}.")
-            return _scaled(X.astype(np.float64), standardize), y
-        if "K" in names:
-            return stack_kernels(stored["K"]), y
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            names = list(stored.files)
+            wanted = {target, "X" if "X" in names else "K"}
+            arrays = {name: stored[name] for name in names if name in wanted}
+    except (ValueError, OSError, AttributeError, TypeError, BadZipFile) as error:
+        raise ValueError(f"The file '{path}' must be an npz archive of numbers and words.") from error
+    if target not in names:
+        raise ValueError(_absent("array", target, names, path))
+    y = arrays[target]
+    if "X" in names:
+        X = arrays["X"]
+        if X.ndim != 2 or X.dtype.kind not in "biuf":
+            raise ValueError(f"The array X of '{path}' must be a table of numbers. Got shape {X.shape}.")
+        return _scaled(X.astype(np.float64), standardize), y
+    if "K" in names:
+        return stack_kernels(arrays["K"]), y
     raise ValueError(f"The file '{path}' must hold the samples X (n, d) or the kernels K (p, n, n). Got {names}.")
 
 
@@ -166,6 +194,8 @@ def run_compare(
     from multikernel.inspection import compare
 
     costs = numbers(C, "--C")
+    if output is not None and output.exists() and not output.is_dir():
+        raise ValueError(f"The option --output must be a folder. Got the file '{output}' instead.")
     X, y = load_table(path, target, standardize)
     if sample is not None and sample < len(y):
         rows = np.sort(np.random.default_rng(seed).permutation(len(y))[:sample])

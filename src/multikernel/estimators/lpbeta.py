@@ -8,7 +8,6 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from sklearn.model_selection import check_cv
 
 from multikernel.estimators.classes import ScoreClassifier, check_classes
 from multikernel.estimators.multiclass import binary_tasks
@@ -17,10 +16,8 @@ from multikernel.estimators.validation import check_parameters
 from multikernel.kernels.base import is_real
 from multikernel.machines.svc import SVC, SVCFit
 from multikernel.threads import single_threaded_blas
-from multikernel.twostage.folds import each_kernel
+from multikernel.twostage.folds import Split, each_kernel, splits_of
 from multikernel.twostage.lpbeta import solve_lp_beta
-
-Split = tuple[np.ndarray, np.ndarray]
 
 
 def _all(value: Any, test: Callable[[Any], bool]) -> bool:
@@ -172,10 +169,10 @@ class LPBetaClassifier(ScoreClassifier):
     def _splits(self, y: np.ndarray, kept: np.ndarray, codes: np.ndarray) -> list[Split]:
         """Return the folds as positions among the samples of positive weight."""
         if self.cv is None or isinstance(self.cv, Integral):
-            return list(check_cv(self.cv, codes, classifier=True).split(np.zeros(len(codes)), codes))
+            return splits_of(type(self).__name__, self.cv, codes, True)
         place = np.full(len(y), -1)
         place[kept] = np.arange(len(kept))
-        found = check_cv(self.cv, y, classifier=True).split(np.zeros(len(y)), y)
+        found = splits_of(type(self).__name__, self.cv, y, True)
         inside = ((place[train], place[test]) for train, test in found)
         return [(train[train >= 0], test[test >= 0]) for train, test in inside if (test >= 0).any()]
 

@@ -12,7 +12,7 @@ from multikernel.gram.base import Gram
 from multikernel.margins import Largest, MarginTable, largest_margin, margin_mixing, margin_table
 from multikernel.mixing import Mixing, mixing_for
 
-_NORM = (lambda v: RULES["norm"][0](v) and v < np.inf, "a finite number of at least 1")
+FINITE_NORM = (lambda v: RULES["norm"][0](v) and v < np.inf, "a finite number of at least 1")
 
 
 class M3KClassifier(MKLClassifier):
@@ -173,7 +173,7 @@ class M3KClassifier(MKLClassifier):
 
     def _check_own(self) -> None:
         """Raise one sentence about a parameter that is not what it must be."""
-        check_parameters(self, norm=_NORM)
+        check_parameters(self, norm=FINITE_NORM)
         if self.gamma0_fraction is not None and not (isinstance(self.gamma0, str) and self.gamma0 == "max"):
             raise ValueError(
                 f"The 'gamma0' parameter of {type(self).__name__} must be 'max' where 'gamma0_fraction' is given. "

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from multikernel.estimators.m3k import M3KClassifier
+from multikernel.estimators.m3k import FINITE_NORM, M3KClassifier
 from multikernel.estimators.search import MKLClassifierCV
 from multikernel.estimators.searching import SearchCV
 
@@ -76,6 +77,7 @@ class M3KClassifierCV(SearchCV, M3KClassifier):
     """
 
     _base = M3KClassifier
+    _axis_rules = MappingProxyType({"norm": FINITE_NORM})
 
     def __init__(
         self,

@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
-from sklearn.utils import check_random_state
+from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
@@ -48,6 +48,12 @@ _OWN = {
     "n_iter_no_change": RULES["n_neighbors"],
     "online_epochs": (lambda v: is_integer(v) and v >= 0, "a non-negative integer"),
 }
+
+
+# what a fit says of its predictor and a stream cannot
+_CERTIFIED = (
+    "objective_", "dual_objective_", "duality_gap_", "status_", "history_", "kernel_contributions_", "radius_", "gram_",
+)  # fmt: skip
 
 
 def _takes_streams(estimator: Any) -> bool:
@@ -260,6 +266,9 @@ class OnlineMKL(ClassifierMixin, BaseMKL):
         self._expansion = LinearPredictor(source, self.coef_)
         self._store_norms(norms)
         self.n_iter_, self.t_ = 1, int(stream.state[0])
+        # what was proved about another predictor
+        for name in _CERTIFIED:
+            self.__dict__.pop(name, None)
         return self
 
     def _known_classes(self, X: Any, y: np.ndarray, classes: Any, first: bool) -> np.ndarray:
@@ -269,7 +278,7 @@ class OnlineMKL(ClassifierMixin, BaseMKL):
             raise ValueError(
                 f"The 'classes' parameter of {owner} must hold all classes in the first call. Got None instead."
             )
-        given = None if classes is None else np.unique(classes)
+        given = None if classes is None else np.unique(column_or_1d(classes))
         known = given if first else self.classes_
         if given is not None and not np.array_equal(given, known):
             raise ValueError(

@@ -11,6 +11,7 @@ from sklearn.utils.validation import _check_sample_weight, _check_y, _num_sample
 from multikernel.gram.stack import KernelStack, stack_kernels
 from multikernel.kernels.sequences.samples import is_text
 from multikernel.kernels.table import as_samples, is_frame, is_numeric
+from multikernel.twostage.base import require_one_kind
 
 
 def check_samples(estimator: Any, X: Any, *, reset: bool) -> Any:
@@ -52,6 +53,7 @@ def check_targets(estimator: Any, X: Any, y: Any) -> np.ndarray:
     if y is None:
         raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None.")
     y = column_or_1d(y, warn=True)
+    require_one_kind(type(estimator).__name__, y)
     assert_all_finite(y, input_name="y")
     check_consistent_length(X, y)
     return y

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from inspect import signature
 from numbers import Real
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from joblib import Parallel, delayed, effective_n_jobs
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import FitFailedWarning
 from sklearn.metrics import check_scoring
-from sklearn.model_selection import GridSearchCV, ParameterGrid, check_cv
+from sklearn.model_selection import GridSearchCV, ParameterGrid
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from multikernel.estimators.base import BaseMKL
@@ -34,6 +35,7 @@ from multikernel.estimators.validation import RULES, check_parameters
 from multikernel.gram.choose import default_limit, parse_bytes, storage_dtype
 from multikernel.kernels.spec import expand_entries
 from multikernel.threads import available_threads, single_threaded_blas
+from multikernel.twostage.folds import splits_of
 
 # parameter of the grid -> parameter of the base estimator
 AXES = {"Cs": "C", "norms": "norm", "epsilons": "epsilon", "gamma0_fractions": "gamma0_fraction"}
@@ -43,6 +45,8 @@ class SearchCV(BaseMKL):
     """What the searches share; a subclass names its base estimator and has its methods."""
 
     _base: type[BaseMKL]
+    # rules of the base estimator that take the place of the general ones
+    _axis_rules: Mapping[str, tuple[Callable[[Any], bool], str]] = MappingProxyType({})
     cv: Any
     scoring: Any
     refit: Any
@@ -60,8 +64,7 @@ class SearchCV(BaseMKL):
         y = self._check_y(X, y)
         weight = check_weight(X, sample_weight)
         points = list(ParameterGrid({AXES[name]: list(values) for name, values in self._axes().items()}))
-        splitter = check_cv(self.cv, y, classifier=is_classifier(self))
-        splits = [(_positions(a, len(y)), _positions(b, len(y))) for a, b in splitter.split(X, y, groups)]
+        splits = splits_of(type(self).__name__, self.cv, y, is_classifier(self), X, groups)
         own = self.get_params(deep=False)
         base = clone(self._base(**{name: own[name] for name in self._base._get_param_names() if name in own}))
         scorer = check_scoring(base, scoring=self.scoring)
@@ -102,7 +105,7 @@ class SearchCV(BaseMKL):
         """Raise one sentence about the first parameter of the search that is not what it must be."""
         owner = type(self).__name__
         for name, values in self._axes().items():
-            test, what = RULES[AXES[name]]
+            test, what = {**RULES, **self._axis_rules}[AXES[name]]
             listed = not isinstance(values, (str, bytes, Mapping)) and np.iterable(values)
             wrong = values if not listed else next((value for value in values if not test(value)), None)
             if not listed or wrong is not None or not len(list(values)):
@@ -215,11 +218,6 @@ class SearchCV(BaseMKL):
     def __sklearn_is_fitted__(self) -> bool:
         """Whether `fit` has searched."""
         return hasattr(self, "cv_results_")
-
-
-def _positions(idx: Any, n: int) -> np.ndarray:
-    idx = np.asarray(idx)
-    return np.flatnonzero(idx) if idx.dtype == bool else np.arange(n)[idx]
 
 
 def _takes_weight(scorer: Callable) -> bool:

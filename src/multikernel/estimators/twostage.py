@@ -21,13 +21,15 @@ from multikernel.estimators.validation import check_parameters
 from multikernel.kernels.bank import take_rows
 from multikernel.threads import resolve_threads, single_threaded_blas
 from multikernel.twostage import AlignFWeights, KernelWeights
+from multikernel.twostage.base import check_vector
 
 # outputs whose parts by kernel are held at once
 _COLUMNS = 8
 
 
-def _takes_weights(value: Any) -> bool:
-    return value is None or (hasattr(value, "fit") and hasattr(value, "get_params"))
+def _is_estimator(value: Any) -> bool:
+    """Whether this is None or an estimator, and not the class of one."""
+    return value is None or (hasattr(value, "fit") and hasattr(value, "get_params") and not isinstance(value, type))
 
 
 def _inner_has(name: str):
@@ -81,12 +83,11 @@ class TwoStage(BaseMKL):
         def takes_kernel(value: Any) -> bool:
             if value is None:
                 return True
-            fits = hasattr(value, "fit") and hasattr(value, "get_params") and right(value)
-            return bool(fits and get_tags(value).input_tags.pairwise)
+            return bool(_is_estimator(value) and right(value) and get_tags(value).input_tags.pairwise)
 
         check_parameters(
             self,
-            weights=(_takes_weights, "None or a weights object such as those of multikernel.twostage"),
+            weights=(_is_estimator, "None or a weights object such as those of multikernel.twostage"),
             estimator=(takes_kernel, f"None or a {word} that takes a precomputed kernel, such as {example}"),
         )
 
@@ -107,7 +108,9 @@ class TwoStage(BaseMKL):
         # other objects need only know what fit(stack, y, sample_weight) is
         options: dict[str, Any] = {"task": self._task} if isinstance(rule, KernelWeights) else {}
         rule.fit(kernels.gram, codes, own, **options)
-        beta = np.asarray(rule.weights_, float)
+        p, owner = kernels.gram.n_kernels, type(self).__name__
+        what = f"The 'weights' parameter of {owner} must set weights_ to {p} non-negative numbers, one per kernel"
+        beta = check_vector(getattr(rule, "weights_", None), p, what, lambda weights: weights >= 0)
         self.weights_estimator_ = rule
         self.weights_ = beta
         self.kernel_names_ = list(kernels.names)

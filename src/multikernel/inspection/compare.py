@@ -19,9 +19,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 from sklearn.metrics import check_scoring, get_scorer_names
-from sklearn.model_selection import check_cv
 from sklearn.utils.multiclass import type_of_target
-from sklearn.utils.validation import _num_samples, check_consistent_length
+from sklearn.utils.validation import _num_samples
 
 from multikernel.estimators.samples import as_numbers
 from multikernel.gram.choose import storage_dtype
@@ -30,6 +29,8 @@ from multikernel.inspection.comparison import Comparison
 from multikernel.inspection.methods import learned, make_methods, takes_stack
 from multikernel.inspection.records import Records, fingerprint
 from multikernel.kernels.bank import KernelBank, take_rows
+from multikernel.twostage.base import check_labels
+from multikernel.twostage.folds import splits_of
 
 # samples of each class that are fitted before the first timing
 _FEW = 9
@@ -102,15 +103,13 @@ def compare(
     >>> [(row["method"], row["splits"], row["accuracy"] > 0.6) for row in found.table]
     [('uniform', 3, True), ('mkl', 3, True)]
     """
-    y = np.asarray(y)
     stacked = isinstance(X, KernelStack)
     X = X if hasattr(X, "shape") else np.asarray(X)
     n = len(X) if stacked else _num_samples(X)
-    check_consistent_length(np.empty(n), y)
+    y = check_labels("compare", y, n)
     classification = type_of_target(y) in ("binary", "multiclass")
     estimators = make_methods(methods, classification, stacked, params, grid, inner_cv)
-    splitter = check_cv(cv, y, classifier=classification)
-    splits = [(np.arange(n)[a], np.arange(n)[b]) for a, b in splitter.split(np.zeros((n, 1)), y, groups)]
+    splits = splits_of("compare", cv, y, classification, groups=groups)
     _check_scoring(scoring)
     name = scoring if isinstance(scoring, str) else getattr(scoring, "__name__", "score")
     name = ("accuracy" if classification else "r2") if scoring is None else name

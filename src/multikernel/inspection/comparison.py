@@ -72,22 +72,24 @@ class Comparison:
 
     def __rich__(self) -> Any:
         from rich.table import Table
+        from rich.text import Text
 
-        table = Table(
-            title=f"Mean {self.scoring.replace('_', ' ')} and standard error over {self.n_splits} splits, training "
+        title = (
+            f"Mean {self.scoring.replace('_', ' ')} and standard error over {self.n_splits} splits, training "
             "time, kernels in use, largest certified gap"
         )
+        table = Table(title=Text(title, "table.title"))
         table.add_column("method")
         for heading in (self.scoring.replace("_", " "), "training time", "kernels", "gap"):
-            table.add_column(heading, justify="right", no_wrap=True)
+            table.add_column(Text(heading), justify="right", no_wrap=True)
         rows = self.table
         best = max((row[self.scoring] for row in rows if row[self.scoring] is not None), default=None)
         for row in rows:
             style = "bold" if best is not None and row[self.scoring] == best else None
-            table.add_row(row["method"], *_cells(row, self.scoring), style=style)
-        for row in rows:
-            if row["error"] is not None:
-                table.caption = (f"{table.caption}\n" if table.caption else "") + f"{row['method']}: {row['error']}"
+            table.add_row(Text(row["method"]), *_cells(row, self.scoring), style=style)
+        # plain text: brackets in names and errors are no markup
+        errors = [f"{row['method']}: {row['error']}" for row in rows if row["error"] is not None]
+        table.caption = Text("\n".join(errors), "table.caption") if errors else None
         return table
 
     def __str__(self) -> str:

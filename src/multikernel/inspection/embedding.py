@@ -91,6 +91,11 @@ class ClassEmbeddingDisplay:
         """
         import matplotlib.pyplot as plt
 
+        if groups is not None and np.shape(groups) != (len(self.embedding),):
+            raise ValueError(
+                f"The 'groups' parameter of {type(self).__name__} must hold one group for each of "
+                f"{len(self.embedding)} classes. Got shape {np.shape(groups)} instead."
+            )
         if ax is None:
             _, ax = plt.subplots(figsize=(4.8, 4.4), layout="constrained")
         points = np.zeros((len(self.embedding), 2))

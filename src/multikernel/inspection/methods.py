@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 
 import multikernel
+from multikernel.kernels.base import is_integer
 
 
 def _two_stage(weights: str) -> Callable[[bool], Any]:
@@ -90,12 +91,33 @@ def make_methods(
             f"The 'methods' parameter of compare must be a dict from names to estimators or a list of names. "
             f"Got {methods!r} instead."
         )
+    for what, given in (("params", params), ("grid", grid)):
+        if given is not None and not isinstance(given, Mapping):
+            raise ValueError(f"The '{what}' parameter of compare must be a dict from names. Got {given!r} instead.")
+    for key, values in (grid or {}).items():
+        if isinstance(values, str) or not isinstance(values, (Sequence, np.ndarray)) or not len(values):
+            raise ValueError(
+                f"The 'grid' parameter of compare must be a dict from names to lists of values, not empty. "
+                f"Got {values!r} for {key!r} instead."
+            )
+    if grid and inner_cv is not None and not (is_integer(inner_cv) and inner_cv >= 2):
+        raise ValueError(
+            f"The 'inner_cv' parameter of compare must be an integer of at least 2. Got {inner_cv!r} instead."
+        )
     if not isinstance(methods, Mapping):
         methods = {str(name): _by_name(name, classification) for name in methods}
-    return {
+    ready = {
         str(name): _prepared(str(name), each, stack_only, dict(params or {}), dict(grid or {}), inner_cv)
         for name, each in methods.items()
     }
+    for what, given in (("params", params), ("grid", grid)):
+        for key in given or {}:
+            if not any(_owner(getattr(each, "estimator", each), key) or _owner(each, key) for each in ready.values()):
+                raise ValueError(
+                    f"The '{what}' parameter of compare must name parameters that some method has. "
+                    f"Got {key!r}, which none of them has."
+                )
+    return ready
 
 
 def _by_name(name: Any, classification: bool) -> Any:

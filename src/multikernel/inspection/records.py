@@ -19,6 +19,9 @@ from scipy import sparse
 
 from multikernel.gram.stack import KernelStack
 
+# how a file of results begins
+_HEAD = '{"protocol"'
+
 _WORDS = {"data": "the data", "splits": "the splits of cv", "scoring": "the scorer", "kernels": "the kernels"}
 
 
@@ -95,6 +98,10 @@ class Records:
         self.rows: list[dict[str, Any]] = []
         if self.path is None:
             return
+        if self.path.is_dir() or any(up.exists() and not up.is_dir() for up in self.path.parents):
+            raise ValueError(
+                f"The 'results' parameter of compare must be a file that can be written. Got '{self.path}' instead."
+            )
         self.path.parent.mkdir(parents=True, exist_ok=True)
         lines = self._read() if resume and self.path.exists() else []
         if lines:
@@ -102,16 +109,22 @@ class Records:
             self._take(lines[1:])
         # whole lines only: what a killed run left half-written is dropped
         text = "".join(json.dumps(line) + "\n" for line in lines or [{"protocol": dict(protocol)}])
-        self.path.write_text(text, encoding="utf-8")
+        # in one step, so that a run killed now loses nothing
+        fresh = self.path.with_name(self.path.name + ".new")
+        fresh.write_text(text, encoding="utf-8")
+        fresh.replace(self.path)
 
     def _read(self) -> list[dict]:
-        lines = []
-        for text in self.path.read_text(encoding="utf-8").splitlines():
+        lines: list[dict] = []
+        whole = self.path.read_text(encoding="utf-8", errors="replace")
+        for text in whole.splitlines():
             try:
                 lines.append(json.loads(text))
             except ValueError:
                 break
-        if lines and "protocol" not in lines[0]:
+        # the first line may be cut short as well
+        head = lines[0] if lines else {"protocol": None} if _HEAD.startswith(whole[: len(_HEAD)]) else None
+        if not isinstance(head, dict) or "protocol" not in head:
             raise ValueError(f"The file '{self.path}' must hold results of compare. Got something else instead.")
         return lines
 

@@ -174,6 +174,8 @@ def class_kernels(spec: Any, classes: np.ndarray, inputs: Sequence[str], owner: 
         Y = _checked(Y, len(classes), label, who)
         names.append(_unique(name or _name(entry, Y, len(names)), names))
         matrices.append(Y)
+    if not any(np.ptp(Y - Y[0]) > _ROUNDING * np.abs(Y).max() for Y in matrices):
+        raise ValueError(f"{who} hold a matrix that tells two classes apart. Got only matrices of equal rows.")
     pairs = _pairs(spec.pairs, inputs, names, who)
     joined = [f"{inputs[k]} x {names[m]}" for k, m in pairs]
     return ClassKernels(joined, np.array(matrices), np.array(pairs, np.intp), len(inputs))
@@ -219,12 +221,22 @@ def _matrix(entry: Any, classes: np.ndarray, rows: np.ndarray | None, who: str, 
         numbers = classes.dtype.kind in "biuf"
         return _evaluate(entry, classes[:, None].astype(float) if numbers else classes.tolist(), who, label)
     try:
-        Y = np.array(entry, float)
+        Y = _numbers(entry)
     except (TypeError, ValueError):
-        raise ValueError(f"{who} as matrices, kernels or (kernel, attributes). Got {entry!r} as {label}.") from None
+        shown = "complex numbers" if np.iscomplexobj(entry) else repr(entry)
+        raise ValueError(
+            f"{who} as matrices, kernels or (kernel, attributes). Got {shown} as {label}."
+        ) from None
     if rows is not None and Y.ndim == 2 and Y.shape[0] == Y.shape[1] > rows.max():
         Y = Y[np.ix_(rows, rows)]
     return Y
+
+
+def _numbers(given: Any) -> np.ndarray:
+    """Return real numbers as a fresh array; complex ones are an error, not their real parts."""
+    if np.iscomplexobj(given):
+        raise TypeError
+    return np.array(given, float)
 
 
 def _attributes(given: Any, classes: np.ndarray, rows: np.ndarray | None, who: str, label: str) -> np.ndarray:
@@ -235,9 +247,11 @@ def _attributes(given: Any, classes: np.ndarray, rows: np.ndarray | None, who: s
             raise ValueError(f"{who} with attributes of every class. Got none for {missing[0]!r} in {label}.")
         given = [np.ravel(given[each]) for each in classes.tolist()]
     try:
-        table = np.array(given, float)
+        table = _numbers(given)
     except (TypeError, ValueError):
-        raise ValueError(f"{who} with attributes that are vectors of one length. Got others in {label}.") from None
+        raise ValueError(
+            f"{who} with attributes that are vectors of real numbers, all of one length. Got others in {label}."
+        ) from None
     table = table[:, None] if table.ndim == 1 else table
     if rows is not None and len(table) > rows.max():
         table = table[rows]

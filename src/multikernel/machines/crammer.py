@@ -21,6 +21,8 @@ from multikernel.machines.rows import BURST, FINER, ROUNDING, ROWS, Ascent, Best
 
 # row steps per sample without convergence before the free entries are moved together, and how often that is done
 _PATIENCE, _ROUNDS, _RAISE = 20, 20, 8.0
+# without biases rows go on alone while so many steps leave no more than this part of the gap
+_HALF = 0.6
 # largest number of Newton steps of one polish
 _JUMPS = 200
 
@@ -103,13 +105,18 @@ class CrammerSinger(RowMachine):
         if max_steps is not None:
             ascent.run(BURST * max_steps)
             return ascent.feasible()
-        polished = None
-        for turn in range(_ROUNDS):
+        polished, turn, before = None, -1, np.inf
+        while turn < _ROUNDS - 1:
             status, _ = ascent.run(_PATIENCE * self.n_samples)
             a = ascent.feasible()
             gap = ascent.gap(a)
             if gap <= accuracy:
                 return a
+            if not self.balanced and status != CONVERGED and gap <= _HALF * before:
+                # rows alone get there, and cost far less than Newton steps on many free entries
+                before = gap
+                continue
+            turn += 1
             if status == CONVERGED:
                 # slopes change with the sums to first order: nearer to zero, then
                 ascent.tight *= min(0.1, (0.3 * accuracy / gap) ** 2)

@@ -21,6 +21,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from multikernel.kernels.base import is_real
+
 
 @dataclass(frozen=True)
 class Bound:
@@ -75,8 +77,10 @@ def confidence_term(n: int, delta: float = 0.05) -> float:
     >>> round(confidence_term(1000), 4)
     0.1288
     """
-    if not 0 < delta < 1:
+    if not (is_real(delta) and 0 < delta < 1):
         raise ValueError(f"The 'delta' of a bound must be a number between 0 and 1. Got {delta!r} instead.")
+    if not n >= 1:
+        raise ValueError(f"The 'n' of a bound must be a positive number of samples. Got {n!r} instead.")
     return float(3.0 * np.sqrt(np.log(2.0 / delta) / (2.0 * n)))
 
 
@@ -100,7 +104,7 @@ def margin_bound(loss: float, rademacher: float, c: int, n: int, rho: float = 1.
     >>> round(bound.complexity, 3), round(bound.total, 4)
     (0.018, 0.2468)
     """
-    if not rho > 0:
+    if not (is_real(rho) and rho > 0):
         raise ValueError(f"The 'rho' of a bound must be a positive number. Got {rho!r} instead.")
     return Bound(loss, 2.0 * c**2 / rho * rademacher, confidence_term(n, delta))
 

@@ -75,12 +75,20 @@ class HStar:
             Mean similarities.
         """
         stack = stack if isinstance(stack, KernelStack) else stack_kernels(stack)
+        n, p = len(self._codes), len(self.weights)
+        if stack.shape[2] != p or (self._ids is None and stack.shape[1] != n):
+            raise ValueError(
+                f"The kernels of h* must be {p} matrices with a column for each of {n} training samples. "
+                f"Got {stack.shape[2]} with {stack.shape[1]} columns."
+            )
         share = np.eye(len(self.classes))[self._codes]
         share /= share.sum(axis=0)
         ids = stack.col_ids if self._ids is None else self._ids
         scores = np.zeros((stack.shape[0], len(self.classes)))
         for k in np.flatnonzero(self.weights):
             scores += self.weights[k] * (stack.kernel_rows(int(k), ids).astype(np.float64) @ share)
+        if not np.isfinite(scores).all():
+            raise ValueError("The kernels of h* must hold finite numbers. Got NaN or infinity among their entries.")
         return scores
 
     def predict(self, stack: Any) -> np.ndarray:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from multikernel.margins import MarginTable, margin_table
-from multikernel.twostage.base import as_gram
+from multikernel.twostage.base import as_gram, check_labels, check_vector
 
 
 def kernel_margin(
@@ -89,16 +89,16 @@ def margin_coefficients(stack: Any, y: Any, *, sample_weight: Any = None) -> np.
 def table_of(stack: Any, y: Any, sample_weight: Any = None) -> MarginTable:
     """Return the mean similarities of a stack and its classes, both checked."""
     gram = as_gram(stack)
-    classes, codes = np.unique(np.asarray(y), return_inverse=True)
     n = gram.n_samples
     if np.shape(y) != (n,):
         raise ValueError(f"y must hold one class for each of {n} samples. Got shape {np.shape(y)} instead.")
+    y = check_labels("a kernel margin", y, n)
+    classes, codes = np.unique(y, return_inverse=True)
     if len(classes) < 2:
         raise ValueError(f"Kernel margins need samples of at least 2 classes. Got {len(classes)} instead.")
     if sample_weight is not None:
-        sample_weight = np.asarray(sample_weight, float)
-        if sample_weight.shape != codes.shape or not np.all(np.isfinite(sample_weight) & (sample_weight > 0)):
-            raise ValueError(f"The sample weights must be {n} positive numbers. Got {sample_weight!r} instead.")
+        what = f"The sample weights must be {n} positive numbers"
+        sample_weight = check_vector(sample_weight, n, what, lambda w: w > 0)
     return margin_table(gram, codes, sample_weight, len(classes))
 
 
@@ -106,7 +106,6 @@ def checked_weights(weights: Any, p: int) -> np.ndarray:
     """Return the weights of p kernels, equal ones for None."""
     if weights is None:
         return np.full(p, 1.0 / p)
-    beta = np.asarray(weights, float)
-    if beta.shape != (p,) or not np.all(np.isfinite(beta) & (beta >= 0)):
-        raise ValueError(f"The weights must be {p} non-negative numbers, one per kernel. Got {weights!r} instead.")
-    return beta
+    return check_vector(
+        weights, p, f"The weights must be {p} non-negative numbers, one per kernel", lambda beta: beta >= 0
+    )

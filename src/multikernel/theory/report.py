@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from multikernel.estimators.samples import check_samples, check_targets
 from multikernel.margins import margin_table
-from multikernel.theory.bounds import Bound, margin_loss, mixing_bound, moment_factor, trace_term
+from multikernel.theory.bounds import Bound, margin_bound, margin_loss, mixing_bound, moment_factor, trace_term
 
 _PLUG_IN = (
     "This is a plug-in estimate, not a guarantee: the margins of the kernels are those of the sample,\n"
@@ -142,8 +142,10 @@ def bound_report(
     """
     check_is_fitted(model)
     owner = type(model).__name__
-    A = np.atleast_2d(model.dual_coef_)
-    if np.ndim(model.weights_) != 1 or len(A) != len(model.classes_) or np.any(model.intercept_):
+    # before the work: they stand in the last step
+    margin_bound(0.0, 0.0, 2, 1, rho, delta)
+    A = np.atleast_2d(getattr(model, "dual_coef_", np.zeros((0, 0))))
+    if len(A) != len(getattr(model, "classes_", ())) or np.ndim(model.weights_) != 1 or np.any(model.intercept_):
         raise ValueError(
             f"bound_report needs a model of all classes at once without intercepts: M3KClassifier, or MKLClassifier "
             f"with multiclass='joint', fit_intercept=False and more than two classes. Got {owner} instead."

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_consistent_length
+from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import type_of_target
 
 from multikernel.gram.base import Gram
@@ -129,8 +129,7 @@ class KernelWeights(BaseEstimator):
             require(self, name, test(getattr(self, name)), what)
 
     def _targets(self, y: Any, gram: Gram, weight: np.ndarray, kept: np.ndarray, task: str | None) -> Targets:
-        y = np.asarray(y)
-        check_consistent_length(y, weight)
+        y = check_labels(type(self).__name__, y, len(weight))
         y = y.reshape(len(y)) if y.size == len(y) else y
         if task is None:
             task = "regression" if type_of_target(y).startswith("continuous") or y.ndim > 1 else "classification"
@@ -168,14 +167,56 @@ def as_gram(stack: Any) -> Gram:
     return DenseGram([K if K.strides[1] == K.itemsize else K.T for K in kernels], n_threads=n_threads)
 
 
+def check_vector(values: Any, n: int, what: str, test: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+    """Return n finite numbers in float64, or raise one sentence about what they must be and what they are.
+
+    Examples
+    --------
+    >>> check_vector([1, 2], 2, "The weights must be 2 positive numbers", lambda w: w > 0)
+    array([1., 2.])
+    >>> check_vector([1, -2], 2, "The weights must be 2 positive numbers", lambda w: w > 0)
+    Traceback (most recent call last):
+        ...
+    ValueError: The weights must be 2 positive numbers. Got -2 instead.
+    """
+    try:
+        vector = np.asarray(values, np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{what}. Got {type(values).__name__} without numbers instead.") from None
+    if vector.shape != (n,):
+        raise ValueError(f"{what}. Got {f'shape {vector.shape}' if vector.ndim else repr(values)} instead.")
+    wrong = ~(np.isfinite(vector) & test(vector))
+    if wrong.any():
+        raise ValueError(f"{what}. Got {vector[wrong][0]:g} instead.")
+    return vector
+
+
+def check_labels(owner: str, y: Any, n: int) -> np.ndarray:
+    """Return targets, one for each of n samples, as an array without gaps and of one kind."""
+    if y is None:
+        raise ValueError(f"{owner} requires y to be passed, but the target y is None.")
+    y = np.asarray(y)
+    if y.ndim < 1 or len(y) != n:
+        raise ValueError(f"y of {owner} must hold one target for each of {n} samples. Got shape {y.shape} instead.")
+    require_one_kind(owner, y)
+    assert_all_finite(y, input_name="y")
+    return y
+
+
+def require_one_kind(owner: str, y: np.ndarray) -> None:
+    """Raise one sentence where an array of objects holds texts and other things, which have no order."""
+    if y.dtype.kind == "O" and len({isinstance(value, str) for value in y.flat}) > 1:
+        other = next(value for value in y.flat if not isinstance(value, str))
+        raise ValueError(f"y of {owner} must hold targets of one kind. Got texts and {other!r}.")
+
+
 def _check_weight(sample_weight: Any, n: int) -> np.ndarray:
     if sample_weight is None:
         return np.ones(n)
-    weight = np.asarray(sample_weight, np.float64)
-    if weight.shape != (n,) or not np.all(np.isfinite(weight) & (weight >= 0)) or not weight.any():
-        raise ValueError(
-            f"The sample weights must be {n} non-negative numbers, not all zero. Got {sample_weight!r} instead."
-        )
+    what = f"The sample weights must be {n} non-negative numbers, not all zero"
+    weight = check_vector(sample_weight, n, what, lambda w: w >= 0)
+    if not weight.any():
+        raise ValueError(f"{what}. Got only zeros.")
     return weight
 
 

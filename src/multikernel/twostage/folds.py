@@ -18,7 +18,10 @@ from sklearn.utils.validation import has_fit_parameter
 
 from multikernel.gram.base import Gram
 from multikernel.gram.slices import take_block
+from multikernel.kernels.base import is_integer
 from multikernel.twostage.base import Targets
+
+Split = tuple[np.ndarray, np.ndarray]
 
 # threads work on different kernels, no more than one in so many at once: each holds a copy of its kernel
 _SHARE = 8
@@ -61,16 +64,65 @@ def each_kernel(
     return [runs[k % at_once][k // at_once] for k in range(p)]
 
 
+def splits_of(
+    owner: str, cv: Any, y: np.ndarray, classifier: bool, X: Any = None, groups: Any = None
+) -> list[Split]:
+    """Return the folds of ``cv`` as positions among the samples, or raise one sentence where it has none.
+
+    Parameters
+    ----------
+    owner : str
+        Who is named in the sentence.
+    cv : int, splitter, iterable or None
+        Folds, as scikit-learn takes them.
+    y : ndarray of shape (n,)
+        Targets.
+    classifier : bool
+        Whether a number of folds is stratified by class.
+    X, groups : samples and array of shape (n,), optional
+        For a splitter that takes them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> [test.tolist() for _, test in splits_of("me", 2, np.array([0, 0, 1, 1]), True)]
+    [[0, 2], [1, 3]]
+    """
+    n, splits = len(y), []
+    listed = hasattr(cv, "__iter__") and not isinstance(cv, str) and not hasattr(cv, "split")
+    try:
+        if not (is_integer(cv) and cv < 2):
+            found = check_cv(cv, y, classifier=classifier).split(np.zeros((n, 1)) if X is None else X, y, groups)
+            splits = [(_positions(train, n), _positions(test, n)) for train, test in found]
+    except (TypeError, ValueError, IndexError):
+        if not listed:
+            raise
+    if not splits:
+        shown = "a list" if listed and len(repr(cv)) > 80 else repr(cv)
+        raise ValueError(
+            f"The 'cv' parameter of {owner} must be None, an integer of at least 2, a splitter or a list of pairs "
+            f"(train, test) of sample numbers, not empty. Got {shown} instead."
+        )
+    return splits
+
+
+def _positions(idx: Any, n: int) -> np.ndarray:
+    idx = np.asarray(idx)
+    return np.flatnonzero(idx) if idx.dtype == bool else np.arange(n)[idx]
+
+
 def default_estimator(targets: Targets) -> Any:
     """Return scikit-learn's support vector machine for the task, on a precomputed kernel."""
     return SVC(kernel="precomputed") if targets.n_classes else SVR(kernel="precomputed")
 
 
-def validated_scores(gram: Gram, targets: Targets, estimator: Any, cv: Any, scoring: Any) -> np.ndarray:
+def validated_scores(owner: str, gram: Gram, targets: Targets, estimator: Any, cv: Any, scoring: Any) -> np.ndarray:
     """Return the score of the estimator on each kernel and fold, shape (p, n_splits).
 
     Parameters
     ----------
+    owner : str
+        Who is named where the folds will not do.
     gram : Gram
         The kernels.
     targets : Targets
@@ -83,8 +135,8 @@ def validated_scores(gram: Gram, targets: Targets, estimator: Any, cv: Any, scor
         Scorer; None for the estimator's own.
     """
     estimator = default_estimator(targets) if estimator is None else estimator
-    y, every = targets.values, np.arange(gram.n_samples)
-    splits = list(check_cv(cv, y, classifier=targets.n_classes > 0).split(every, y))
+    y = targets.values
+    splits = splits_of(owner, cv, y, targets.n_classes > 0)
     scorer = check_scoring(estimator, scoring)
     weighted = targets.weighted and has_fit_parameter(estimator, "sample_weight")
 

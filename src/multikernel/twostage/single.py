@@ -67,7 +67,9 @@ class BestSingleKernel(KernelWeights):
         self.scoring = scoring
 
     def _learn(self, gram, targets):
-        self.scores_ = validated_scores(gram, targets, self.estimator, self.cv, self.scoring)
+        self.scores_ = validated_scores(
+            type(self).__name__, gram, targets, self.estimator, self.cv, self.scoring
+        )
         self.best_index_ = int(self.scores_.mean(axis=1).argmax())
         return np.eye(1, gram.n_kernels, self.best_index_)[0]
 
@@ -121,5 +123,7 @@ class PWMKWeights(KernelWeights):
         self.scoring = scoring
 
     def _learn(self, gram, targets):
-        self.scores_ = validated_scores(gram, targets, self.estimator, self.cv, self.scoring)
+        self.scores_ = validated_scores(
+            type(self).__name__, gram, targets, self.estimator, self.cv, self.scoring
+        )
         return shares(self.scores_.mean(axis=1) - self.threshold)
