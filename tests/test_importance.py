@@ -284,6 +284,7 @@ def test_sequences_of_different_lengths():
 def test_tables_and_pictures_are_saved(tmp_path):
     import matplotlib.pyplot as plt
 
+    before = plt.get_fignums()
     model = classifier(KERNELS["blocks"])
     importance = position_importance(model)
     paths = importance.save(tmp_path, origin=AT)
@@ -300,7 +301,7 @@ def test_tables_and_pictures_are_saved(tmp_path):
     paths.append(motifs.save(tmp_path / "motifs.csv"))
     assert paths[-1].read_text().splitlines()[0] == ",".join(motifs.to_frame().columns)
     assert all(path.stat().st_size > 100 for path in paths)
-    assert not plt.get_fignums()
+    assert plt.get_fignums() == before
 
 
 def test_the_display_draws_a_bar_for_each_position_and_degree():
