@@ -6,12 +6,10 @@ from typing import Any
 
 import numpy as np
 from scipy.special import log_softmax, softmax
-from sklearn.base import ClassifierMixin
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.metaestimators import available_if
 
-from multikernel.estimators.base import BaseMKL
-from multikernel.estimators.classes import check_classes
+from multikernel.estimators.classes import ScoreClassifier, check_classes
 from multikernel.estimators.featured import is_linear
 from multikernel.estimators.multiclass import binary_tasks, pairwise_votes
 from multikernel.estimators.reporting import contributions, warn_unfinished
@@ -41,7 +39,7 @@ def _has_probabilities(estimator: Any) -> bool:
     return True
 
 
-class MKLClassifier(ClassifierMixin, BaseMKL):
+class MKLClassifier(ScoreClassifier):
     """Classification that learns the weights of its kernels: support vectors, least squares, or any convex loss.
 
     For two classes, with labels y = -1, 1 and the kernels K_1, ..., K_p, it solves
@@ -323,23 +321,6 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         if len(self.classes_) == 2:
             return outputs[:, 0] if outputs.shape[1] == 1 else outputs[:, 1] - outputs[:, 0]
         return pairwise_votes(outputs, len(self.classes_)) if self._pairwise else outputs
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Return the class of each sample.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame of shape (n_samples, n_features), or KernelStack
-            Samples.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Members of ``classes_``.
-        """
-        scores = self.decision_function(X)
-        winners = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
-        return self.classes_[winners]
 
     @available_if(_has_probabilities)
     def predict_proba(self, X: Any) -> np.ndarray:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.base import ClassifierMixin, TransformerMixin
+from sklearn.base import TransformerMixin
 from sklearn.metrics import pairwise_distances_chunked
 
-from multikernel.estimators.base import BaseMKL
-from multikernel.estimators.classes import check_classes
+from multikernel.estimators.classes import ScoreClassifier, check_classes
 from multikernel.estimators.reporting import contributions, warn_unfinished
 from multikernel.estimators.validation import check_parameters, one_of
 from multikernel.machines.ridge import Ridge
@@ -18,7 +17,7 @@ from multikernel.machines.ridge import Ridge
 _NEGLIGIBLE = 1e-9
 
 
-class DiscriminantMKLClassifier(TransformerMixin, ClassifierMixin, BaseMKL):
+class DiscriminantMKLClassifier(TransformerMixin, ScoreClassifier):
     """Regularised kernel discriminant analysis that learns the weights of its kernels.
 
     With P the centring, H the class indicators H_ij = sqrt(n / n_j) - sqrt(n_j / n) for y_i = j and -sqrt(n_j / n)
@@ -207,23 +206,6 @@ class DiscriminantMKLClassifier(TransformerMixin, ClassifierMixin, BaseMKL):
         if len(self.classes_) == 2:
             return scores[:, 1] - scores[:, 0]
         return scores - 0.5 * np.sum(Z**2, axis=1)[:, None]
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Return the class of each sample.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame of shape (n_samples, n_features), or KernelStack
-            Samples.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Members of ``classes_``.
-        """
-        scores = self.decision_function(X)
-        winners = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
-        return self.classes_[winners]
 
 
 def indicators(codes: np.ndarray, weight: np.ndarray) -> np.ndarray:
