@@ -116,7 +116,7 @@ def test_machines_without_descent_are_refused():
 
 def test_the_interleaved_solver_says_what_it_needs():
     _, K, y = problem_of(30)
-    with pytest.raises(ValueError, match=r"'interleaved' does not apply to this problem: it needs machine.epochs"):
+    with pytest.raises(ValueError, match="'interleaved' cannot be used with gram='dense': use 'newton'"):
         solve(Problem(DenseGram(K), SVC(y), mixing_for(1)), Interleaved())
 
 
@@ -192,10 +192,10 @@ def test_auto_takes_features_when_there_are_many_samples(monkeypatch):
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"loss": "logistic"}, "gram='features' of MKLClassifier needs a problem with one column"),
+        ({"loss": "logistic"}, "gram='features' of MKLClassifier needs two classes or multiclass='ovr'"),
         ({"normalize": "cosine"}, "needs normalize=None, 'variance' or 'trace'. Got \\['cosine'\\]"),
         ({"kernels": "rbf"}, "needs kernels with explicit features. Got 'rbf"),
-        ({"solver": "newton"}, "'newton' does not apply to this problem: it needs machine.curvature"),
+        ({"solver": "newton"}, "'newton' cannot be used with gram='features': use 'silp'"),
     ],
 )
 def test_what_features_cannot_do_is_said_in_one_sentence(options, sentence):

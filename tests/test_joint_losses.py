@@ -53,7 +53,7 @@ def test_every_solver_reaches_the_optimum(solver, norm, loss):
 def test_whole_problem_solvers_are_for_the_hinge():
     problem = draw(2, n=12)
     for solver in ("qcqp", "qcqp-compact"):
-        with pytest.raises(ValueError, match=r"it needs machine\.\w+ \(not offered by JointLoss\)"):
+        with pytest.raises(ValueError, match="cannot be used with the joint loss 'logistic'"):
             run("logistic", *problem, solver=solver)
 
 

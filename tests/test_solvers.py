@@ -221,12 +221,9 @@ def test_warm_start_from_a_neighbour_arrives(solver):
     assert_objective(solution.upper, solve(problem, "qcqp", tol=TOL).upper, 1e-5)
 
 
-@pytest.mark.parametrize(
-    ("solver", "mixing"), [("silp", "mixing.linear_rows"), ("simplemkl", "mixing.reduced_gradient")]
-)
-def test_a_solver_that_does_not_apply_says_who_needs_what(solver, mixing):
-    sentence = f"The solver '{solver}' does not apply to this problem: it needs {mixing} .not offered by Ball"
-    with pytest.raises(ValueError, match=sentence):
+@pytest.mark.parametrize("solver", ["silp", "simplemkl"])
+def test_a_solver_that_does_not_apply_says_with_what(solver):
+    with pytest.raises(ValueError, match=f"The solver '{solver}' cannot be used with norm=2: use 'newton', 'sip'"):
         solve(hard_problem(2.0), solver)
 
 
@@ -251,10 +248,10 @@ class Mute(Machine):
         return 0.5 * quad, 0.0
 
 
-@pytest.mark.parametrize(("solver", "need"), [("newton", "machine.curvature"), ("qcqp", "machine.conic")])
-def test_a_machine_that_lacks_something_is_named(solver, need):
+@pytest.mark.parametrize("solver", ["newton", "qcqp"])
+def test_a_machine_that_lacks_something_is_named(solver):
     problem = Problem(DenseGram(np.eye(2)[None]), Mute(), Simplex())
-    with pytest.raises(ValueError, match=f"{need} .not offered by Mute"):
+    with pytest.raises(ValueError, match=f"'{solver}' cannot be used with the machine Mute: use 'silp', 'sip'"):
         solve(problem, solver)
 
 

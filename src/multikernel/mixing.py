@@ -48,6 +48,11 @@ class Mixing(ABC):
 
     norm: float
 
+    @property
+    def words(self) -> str:
+        """What the user knows the set by, for error sentences."""
+        return f"norm={self.norm:g}"
+
     @abstractmethod
     def start(self, p: int) -> np.ndarray:
         """Return the uniform point of B."""

@@ -12,7 +12,7 @@ import numpy as np
 from multikernel.certificate import Certificate, certify, relative_gap
 from multikernel.problem import Point, Problem
 from multikernel.solution import CONVERGED, INTERRUPTED, MAX_ITER, SETTLED, STALLED, Solution
-from multikernel.solvers import Solver, get_solver, missing_needs
+from multikernel.solvers import Solver, get_solver, missing_needs, refusal
 from multikernel.threads import single_threaded_blas
 
 # outer steps in a row that improve neither bound before a run counts as stalled: so many, and more for each kernel
@@ -84,12 +84,8 @@ def solve(
     if name == "auto":
         name = choose_solver(problem)
     algorithm = get_solver(name) if isinstance(solver, str) else solver
-    if lacking := missing_needs(algorithm, problem):
-        parts = ", ".join(
-            f"{need} (not offered by {type(getattr(problem, need.split('.')[0])).__name__})" for need in lacking
-        )
-        scope = f", {algorithm.scope}" if algorithm.scope else ""
-        raise ValueError(f"The solver {name!r} does not apply to this problem: it needs {parts}{scope}.")
+    if sentence := refusal(name, algorithm, problem):
+        raise ValueError(sentence)
     run = _Run(problem, tol, callback, *(start or ()))
     status = MAX_ITER
     patience = _STALL + _STALL_PER_KERNEL * problem.gram.n_kernels

@@ -124,7 +124,7 @@ class BaseMKL(_BaseComposition):
         else:
             bank = KernelBank.fit(self.kernels, X, weight, self.normalize)
             samples = as_numbers(X)
-            by_features = takes_features(bank, len_of(samples), self.gram, linear, type(self).__name__)
+            by_features = takes_features(bank, len_of(samples), self.gram, linear, self)
             kernels = (FeatureKernels if by_features else ComputedKernels)(bank, samples, weight, **options)
         warn_constant(kernels.names, kernels.constant)
         return kernels

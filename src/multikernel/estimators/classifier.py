@@ -14,7 +14,7 @@ from multikernel.estimators.featured import is_linear
 from multikernel.estimators.multiclass import binary_tasks, pairwise_votes
 from multikernel.estimators.reporting import contributions, warn_unfinished
 from multikernel.estimators.tasks import CLASSIFICATION, classification_machine, loss_rule, product_machine
-from multikernel.estimators.validation import check_parameters
+from multikernel.estimators.validation import GRAM_OR_FEATURES, check_parameters
 from multikernel.kernels.outputs import ClassKernels, class_kernels, embed_classes
 from multikernel.losses import Logistic, Multinomial
 
@@ -234,7 +234,7 @@ class MKLClassifier(ScoreClassifier):
         MKLClassifier
             The fitted estimator.
         """
-        check_parameters(self, loss=loss_rule(CLASSIFICATION, "classification"))
+        check_parameters(self, loss=loss_rule(CLASSIFICATION, "classification"), gram=GRAM_OR_FEATURES)
         samples = check_classes(self, X, y, sample_weight)
         codes, own = samples.codes, None if samples.weight is None else samples.own
         kernels = self._make_kernels(samples.X, samples.weight, linear=self._one_column())

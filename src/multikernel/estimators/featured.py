@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from sklearn.utils import get_tags
 
 from multikernel.estimators.expansion import Expansion
 from multikernel.estimators.training import TrainingKernels, no_variance
@@ -31,9 +32,15 @@ from multikernel.primal.descent import Descent
 LARGE = 20_000
 _DIVIDING = {"variance", "trace"}
 _LINEAR = (Hinge, Squared, SquaredHinge)
+# the problems that have linear-time machines
+_NEEDED = {
+    "classifier": "two classes or multiclass='ovr' or 'ovo', output_kernels=None, and loss='hinge', 'squared' or "
+    "'squared_hinge'",
+    "regressor": "one target and loss='epsilon_insensitive' or 'squared'",
+}
 
 
-def takes_features(bank: KernelBank, n: int, gram: str, linear: bool, owner: str) -> bool:
+def takes_features(bank: KernelBank, n: int, gram: str, linear: bool, estimator: Any) -> bool:
     """Whether the kernels of a bank are to be taken by their features, or raise where they are asked for and cannot be.
 
     Parameters
@@ -46,8 +53,8 @@ def takes_features(bank: KernelBank, n: int, gram: str, linear: bool, owner: str
         What the user asked for.
     linear : bool
         Whether the problems have linear-time machines.
-    owner : str
-        The estimator, for the error sentences.
+    estimator : estimator
+        Who asks, for the error sentences.
     """
     if gram not in ("auto", "features"):
         return False
@@ -56,11 +63,8 @@ def takes_features(bank: KernelBank, n: int, gram: str, linear: bool, owner: str
     if gram == "auto":
         return n >= LARGE and linear and divided and not without
     if not linear:
-        raise ValueError(
-            f"gram='features' of {owner} needs a problem with one column of coefficients (two classes, "
-            "multiclass='ovr' or 'ovo', one target) and the loss 'hinge', 'squared', 'squared_hinge' or "
-            "'epsilon_insensitive'."
-        )
+        needed = _NEEDED[get_tags(estimator).estimator_type]
+        raise ValueError(f"gram='features' of {type(estimator).__name__} needs {needed}.")
     if without:
         raise ValueError(
             f"gram='features' needs kernels with explicit features. Got {without[0]!r}, which has none: see "

@@ -27,7 +27,7 @@ from multikernel.estimators.progress import progress
 from multikernel.estimators.reporting import GramInfo, contributions
 from multikernel.estimators.samples import check_samples, check_targets, check_weight
 from multikernel.estimators.training import TrainingKernels
-from multikernel.estimators.validation import RULES, check_parameters
+from multikernel.estimators.validation import GRAM_OR_FEATURES, RULES, check_parameters
 from multikernel.kernels import Linear
 from multikernel.kernels.base import is_integer, is_real
 from multikernel.kernels.spec import named_entries
@@ -37,6 +37,7 @@ from multikernel.primal.online_loops import STREAM
 from multikernel.solution import CONVERGED, INTERRUPTED, SETTLED
 
 _OWN = {
+    "gram": GRAM_OR_FEATURES,
     "alpha": RULES["epsilon"],
     "block_norm": (
         lambda v: v is None or (is_real(v) and 1 < v <= 2),

@@ -12,7 +12,7 @@ from multikernel.estimators.featured import has_descent
 from multikernel.estimators.reporting import contributions, warn_unfinished
 from multikernel.estimators.samples import check_numbers, check_samples, check_weight
 from multikernel.estimators.tasks import REGRESSION, loss_rule, regression_machine
-from multikernel.estimators.validation import check_parameters
+from multikernel.estimators.validation import GRAM_OR_FEATURES, check_parameters
 from multikernel.kernels.bank import take_rows
 
 
@@ -181,7 +181,7 @@ class MKLRegressor(RegressorMixin, BaseMKL):
         MKLRegressor
             The fitted estimator.
         """
-        check_parameters(self, loss=loss_rule(REGRESSION, "regression"))
+        check_parameters(self, loss=loss_rule(REGRESSION, "regression"), gram=GRAM_OR_FEATURES)
         X = check_samples(self, X, reset=True)
         y = check_numbers(self, X, y)
         weight = check_weight(X, sample_weight)

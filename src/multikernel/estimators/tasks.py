@@ -10,6 +10,7 @@ import numpy as np
 
 from multikernel.estimators.validation import one_of
 from multikernel.losses import (
+    BinaryMultinomial,
     EpsilonInsensitive,
     Hinge,
     Huber,
@@ -65,7 +66,7 @@ def _ridge(estimator: Any, y: np.ndarray, cost: np.ndarray) -> Machine:
 def _smooth(loss: Loss) -> Task:
     several = joint_form(loss) is not None
     # of two classes the softmax is the logistic function
-    one = Logistic(loss.C) if isinstance(loss, Multinomial) else loss
+    one = BinaryMultinomial(loss.C) if isinstance(loss, Multinomial) else loss
 
     def machine(estimator: Any, y: np.ndarray, cost: np.ndarray) -> Machine:
         if y.ndim > 1:
@@ -95,9 +96,7 @@ REGRESSION = {
 _OWN = {
     Hinge: lambda loss: Task(lambda est, y, cost: _hinge(est, y, cost * loss.C), several=True),
     Squared: lambda loss: Task(lambda est, y, cost: _ridge(est, y, cost * loss.C), several=True),
-    EpsilonInsensitive: lambda loss: Task(
-        lambda est, y, cost: SVR(y, cost * loss.C, loss.epsilon, est.fit_intercept)
-    ),
+    EpsilonInsensitive: lambda loss: Task(lambda est, y, cost: SVR(y, cost * loss.C, loss.epsilon, est.fit_intercept)),
 }
 
 

@@ -79,7 +79,7 @@ RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
         lambda v: v is None or isinstance(v, Mapping) or (isinstance(v, str) and v == "balanced"),
         "None, 'balanced' or a dict from classes to weights",
     ),
-    "gram": one_of("auto", *KINDS),
+    "gram": one_of("auto", *(kind for kind in KINDS if kind != "features")),
     "memory_limit": (
         lambda v: v is None or _passes(parse_bytes)(v),
         "None, a positive number of bytes or a text such as '2GB'",
@@ -88,6 +88,9 @@ RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
     "callback": (lambda v: v is None or callable(v), "None or a callable"),
     "n_jobs": (lambda v: v is None or (_is_integer(v) and v != 0), "None or a non-zero integer"),
 }
+
+# of the estimators that also work on explicit features
+GRAM_OR_FEATURES = one_of("auto", *KINDS)
 
 # words among which a near match is looked for
 _WORDS = {"solver": solver_names, "normalize": lambda: ["variance", "cosine", "center", "trace"]}

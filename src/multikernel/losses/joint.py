@@ -89,6 +89,11 @@ class Multinomial(Loss):
 
 
 @dataclass(frozen=True)
+class BinaryMultinomial(Logistic):
+    """The multinomial loss of two classes: the logistic loss, under the name that the user gave."""
+
+
+@dataclass(frozen=True)
 class LargestMargin:
     """The largest over u != y of l(f_y - f_u), l a loss of one output that falls in the margin.
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from multikernel.gram.combined import Combined
+from multikernel.losses import loss_name
 
 # relative gaps are taken against the primal value or this fraction of the largest loss, whichever is more
 _FLOOR = 1e-13
@@ -94,6 +95,8 @@ class Machine(ABC):
         Number n of training samples.
     scale : float
         Largest value of the loss term (sum of the costs); relative gaps have their floor at 1e-13 of it.
+    loss : Loss or LargestMargin, optional
+        The loss, where it is one.
     bursts : bool
         Whether a few inner steps cost much less than a whole solution, so that interleaving them with steps on
         the weights pays.
@@ -101,7 +104,13 @@ class Machine(ABC):
 
     n_samples: int
     scale: float
+    loss: Any = None
     bursts: bool = False
+
+    @property
+    def words(self) -> str:
+        """What the user knows the machine by, for error sentences."""
+        return f"the machine {type(self).__name__}" if self.loss is None else f"the loss {loss_name(self.loss)!r}"
 
     @property
     def floor(self) -> float:

@@ -56,6 +56,8 @@ class CrammerSinger(RowMachine):
     (array([1., 0.]), 1.0)
     """
 
+    words = "the joint loss 'hinge'"
+
     def __init__(
         self, y: np.ndarray, C: float | np.ndarray = 1.0, fit_intercept: bool = True, n_classes: int | None = None
     ) -> None:

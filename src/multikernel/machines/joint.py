@@ -16,7 +16,7 @@ from dataclasses import replace
 import numpy as np
 
 from multikernel.gram.combined import Combined
-from multikernel.losses import LargestMargin, Loss, Multinomial, joint_form
+from multikernel.losses import LargestMargin, Loss, Multinomial, joint_form, loss_name
 from multikernel.machines.base import Curvature, Machine
 from multikernel.machines.central import _FASTER, CentralPath
 from multikernel.machines.crammer_loops import CONVERGED
@@ -92,6 +92,10 @@ class JointLoss(RowMachine):
         self.bounds = self.C * form.bound
         self.upper[self._own] = self.bounds
         self.scale = float(self._losses(np.zeros((self.n_samples, self.n_classes))).sum())
+
+    @property
+    def words(self) -> str:
+        return f"the joint loss {loss_name(self.loss)!r}"
 
     # ---- value and conjugate
 

@@ -49,6 +49,7 @@ class OneClass(BoxMachine):
 
     balanced = True
     total = 1.0
+    words = "a problem of one class"
 
     def __init__(self, weight: np.ndarray, nu: float = 0.5, size: float = 1.0) -> None:
         weight = np.asarray(weight, float)

@@ -42,6 +42,8 @@ class ProductCrammerSinger(CrammerSinger):
     (array([1., 0.]), 1.0)
     """
 
+    words = "output_kernels"
+
     @property
     def _ascent(self):
         return _ProductAscent
@@ -68,9 +70,7 @@ class ProductDifferences(Differences):
     """Newton steps on the free entries, the kernel being sum_r M_r (x) W_r."""
 
     def _fill(self, combined, lo, hi, M):
-        product_block(
-            combined.matrix, combined.which, combined.scale, combined.W, self.i, self.u, self.v, lo, hi, M
-        )
+        product_block(combined.matrix, combined.which, combined.scale, combined.W, self.i, self.u, self.v, lo, hi, M)
 
 
 class _ProductAscent(Ascent):

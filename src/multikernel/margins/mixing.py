@@ -54,6 +54,10 @@ class _Margin(Mixing):
 
     base: Mixing
 
+    @property
+    def words(self) -> str:
+        return f"norm={self.norm:g} and a kernel margin gamma0={self.gamma0:.4g}"
+
     def __init__(self, base: Mixing, table: MarginTable, gamma0: float, largest: Largest | None) -> None:
         self.base, self.norm, self.table = base, base.norm, table
         self.largest = largest_margin(table, base.norm) if largest is None else largest

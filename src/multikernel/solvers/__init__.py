@@ -5,6 +5,7 @@ from __future__ import annotations
 from difflib import get_close_matches
 from importlib import import_module
 
+from multikernel.problem import Problem
 from multikernel.solvers.base import Solver, Step, missing_needs
 
 # name -> module and class; imported when asked for, so that optional libraries load only where they are used
@@ -22,7 +23,7 @@ REGISTRY = {
     "silp-compact": ("multikernel.solvers.silp", "CompactSILP"),
 }
 
-__all__ = ["REGISTRY", "Solver", "Step", "get_solver", "missing_needs", "solver_names"]
+__all__ = ["REGISTRY", "Solver", "Step", "get_solver", "missing_needs", "refusal", "solver_names"]
 
 
 def solver_names() -> list[str]:
@@ -45,3 +46,36 @@ def get_solver(name: str) -> Solver:
         raise ValueError(f"The solver must be one of {', '.join(solver_names())}. Got {name!r} instead.{hint}")
     module, attribute = REGISTRY[name]
     return getattr(import_module(module), attribute)()
+
+
+def refusal(name: str, solver: Solver, problem: Problem) -> str | None:
+    """Return the sentence about a solver that does not apply, and about those that do; None where it applies.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from multikernel.gram.dense import DenseGram
+    >>> from multikernel.machines.svc import SVC
+    >>> from multikernel.mixing import Ball
+    >>> problem = Problem(DenseGram(np.eye(2)[None]), SVC(np.array([-1.0, 1.0])), Ball(2.0))
+    >>> refusal("silp", get_solver("silp"), problem)
+    "The solver 'silp' cannot be used with norm=2: use 'newton', 'sip', 'level', 'alternating' or 'qcqp' instead."
+    """
+    lacking = missing_needs(solver, problem)
+    if not lacking:
+        return None
+    met = " and ".join(dict.fromkeys(_user_words(need, problem) for need in lacking))
+    only = f", only with {solver.scope}" if solver.scope else ""
+    *most, last = [repr(other) for other in REGISTRY if not missing_needs(get_solver(other), problem)]
+    instead = f"{', '.join(most)} or {last}" if most else last
+    return f"The solver {name!r} cannot be used with {met}{only}: use {instead} instead."
+
+
+def _user_words(need: str, problem: Problem) -> str:
+    """Return which of the user's choices does not offer what a solver needs."""
+    if need.startswith("mixing."):
+        return problem.mixing.words
+    # machines on explicit features have epochs, and nothing else beyond the contract
+    if need == "machine.epochs" or problem.gram.kind == "features":
+        return f"gram={problem.gram.kind!r}"
+    return problem.machine.words

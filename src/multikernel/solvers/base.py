@@ -47,7 +47,7 @@ class Solver(ABC):
     requires : tuple of str
         Capabilities such as "machine.curvature" or "mixing.linear_rows".
     scope : str
-        Which problems have them, in words, where that is not plain.
+        Which problems have them, in the user's words, where that is not plain.
     """
 
     requires: ClassVar[tuple[str, ...]] = ()
@@ -64,8 +64,4 @@ class Solver(ABC):
 
 def missing_needs(solver: Solver, problem) -> list[str]:
     """List the requirements that the problem's parts do not offer."""
-    return [
-        need
-        for need in solver.requires
-        if not hasattr(getattr(problem, need.split(".")[0]), need.split(".")[1])
-    ]
+    return [need for need in solver.requires if not hasattr(getattr(problem, need.split(".")[0]), need.split(".")[1])]

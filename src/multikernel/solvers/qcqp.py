@@ -36,7 +36,7 @@ from multikernel.problem import Point
 from multikernel.solvers.base import Solver, Step
 
 # where the compact form exists
-COMPACT_SCOPE = "which only the joint hinge problem of several classes has (multiclass='joint')"
+COMPACT_SCOPE = "the joint loss 'hinge' of more than two classes"
 # bytes of the programme and of its factorisation for each entry of a kernel
 _BYTES = 150
 
@@ -173,8 +173,8 @@ def factor_outputs(gram: Gram, conic: ConicMachine, memory_limit: float) -> list
     if needed > memory_limit:
         raise ValueError(
             f"The whole problem as one programme needs about {needed / 1e9:.3g} GB for {gram.n_kernels} kernels on "
-            f"{gram.n_samples} samples, more than the memory_limit of {memory_limit / 1e9:.3g} GB: the solvers "
-            "'qcqp', 'qcqp-compact' and 'silp-compact' are meant for small problems, choose another solver."
+            f"{gram.n_samples} samples, more than the {memory_limit / 1e9:.3g} GB that the solver may take: "
+            "the solvers 'qcqp', 'qcqp-compact' and 'silp-compact' are meant for small problems, choose another solver."
         )
     everything, normal = np.arange(gram.n_samples), _normal(conic, gram.n_samples)
     outputs = []
