@@ -155,5 +155,7 @@ def test_the_hint_about_explicit_features_names_parameters_that_the_estimator_ha
 
 
 def test_several_targets_have_no_explicit_features():
-    with pytest.raises(ValueError, match="of MKLRegressor needs one target and loss='epsilon_insensitive' or 'squared'"):
+    with pytest.raises(
+        ValueError, match="of MKLRegressor needs one target and loss='epsilon_insensitive' or 'squared'"
+    ):
         MKLRegressor(COLUMNS, loss="squared", gram="features").fit(X, X[:, :2])

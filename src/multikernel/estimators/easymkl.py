@@ -15,6 +15,9 @@ that m^2 / h <= optimum <= h: the certificate.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,15 +25,16 @@ from sklearn.exceptions import ConvergenceWarning
 
 from multikernel.estimators.classes import ScoreClassifier, check_classes
 from multikernel.estimators.mixture import combined_kernel
-from multikernel.estimators.multiclass import binary_tasks
+from multikernel.estimators.multiclass import BinaryTask, binary_tasks
+from multikernel.estimators.progress import progress
 from multikernel.estimators.reporting import contributions
 from multikernel.estimators.validation import check_parameters
 from multikernel.gram.base import Gram
 from multikernel.kernels.base import is_real
 from multikernel.machines.svc import SVC, SVCFit
-from multikernel.solution import CONVERGED, STALLED, Solution
+from multikernel.solution import CONVERGED, INTERRUPTED, STALLED, Solution
 from multikernel.threads import single_threaded_blas
-from multikernel.twostage.base import shares
+from multikernel.twostage.base import Tell, shares, silent, warn_interrupted
 
 # gaps below this need the combined kernel in float64
 _SINGLE = 1e-5
@@ -56,7 +60,7 @@ class EasyMKLClassifier(ScoreClassifier):
         Scaling of every kernel; the source divides by the mean of the diagonal.
     tol : float, default=1e-3
         Relative duality gap to reach in both stages.
-    psd, gram, memory_limit, n_jobs
+    psd, gram, memory_limit, n_jobs, verbose
         As in `MKLClassifier`.
 
     Attributes
@@ -65,11 +69,12 @@ class EasyMKLClassifier(ScoreClassifier):
         The classes.
     weights_ : ndarray of shape (p,)
         Kernel weights of sum one. More than two classes are taken one against the rest, each with its own weights:
-        of shape (n_classes, p), and the other attributes likewise gain a first axis.
+        of shape (n_classes, p), and the other attributes likewise gain a first axis. Where Ctrl-C came before the
+        second stage (``status_`` is "interrupted") they are equal, and the model is that of the first stage.
     dual_coef_, intercept_, support_ : ndarray, float, ndarray
         Y gamma of the second stage where it is not zero, minus the threshold, and the rows of these samples.
     objective_, dual_objective_, duality_gap_ : float
-        Value of the second stage, a lower bound on its optimum, and the larger relative distance of the two stages.
+        Value of the last stage, a lower bound on its optimum, and the larger relative distance of the two stages.
     kernel_names_, kernel_contributions_, n_iter_, status_, gram_, n_features_in_, feature_names_in_
         As in `MKLClassifier`.
 
@@ -102,6 +107,7 @@ class EasyMKLClassifier(ScoreClassifier):
         gram="auto",
         memory_limit=None,
         n_jobs=None,
+        verbose=0,
     ):
         self.kernels = kernels
         self.lam = lam
@@ -111,6 +117,7 @@ class EasyMKLClassifier(ScoreClassifier):
         self.gram = gram
         self.memory_limit = memory_limit
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> EasyMKLClassifier:
         """Learn the weights of the kernels and the decision function.
@@ -136,23 +143,28 @@ class EasyMKLClassifier(ScoreClassifier):
         tasks = binary_tasks(samples.codes, self.classes_, "ovr")
         while True:
             with single_threaded_blas():
-                first = self._first_stage(kernels.gram, [task.y for task in tasks], own)
+                first = self._first_stage(kernels.gram, tasks, own)
             suspects = np.unique(np.concatenate([kernels.negative_curvature(solution) for solution in first]))
             if not len(suspects):
                 break
             kernels.settle(suspects)
         with single_threaded_blas():
-            solutions = [
-                self._second_stage(kernels.gram, task.y, own, solution)
-                for task, solution in zip(tasks, first, strict=True)
-            ]
+            solutions = self._second_stage(kernels.gram, tasks, own, first)
         self._store_model(kernels, solutions, np.column_stack([each.dual_coef for each in solutions]), True)
         gaps = [max(one.gap, two.gap) for one, two in zip(first, solutions, strict=True)]
         self.duality_gap_ = gaps[0] if len(gaps) == 1 else np.array(gaps)
         parts = [contributions(each.weights, each.outputs, own) for each in solutions]
         self.kernel_contributions_ = parts[0] if len(parts) == 1 else np.array(parts)
         self.support_ = samples.kept[self._support]
-        if max(gaps) > self.tol:
+        if _interrupted(solutions):
+            kept = sum(two.outputs is one.outputs for one, two in zip(first, solutions, strict=True))
+            warn_interrupted(
+                type(self).__name__,
+                f"the second stage of {len(tasks) - kept} of {len(tasks)} problem{'s' if len(tasks) > 1 else ''}",
+                "The model returned has equal weights where that is missing, and is certified to within a relative gap "
+                f"of {max(gaps):.2g}.",
+            )
+        elif max(gaps) > self.tol:
             warnings.warn(
                 f"EasyMKLClassifier stopped at a relative duality gap of {max(gaps):.2g}, above tol={self.tol:g}: the "
                 "precision of the kernels allows no less. Raise tol or lam.",
@@ -161,17 +173,41 @@ class EasyMKLClassifier(ScoreClassifier):
             )
         return self
 
-    def _first_stage(self, gram: Gram, labels: list[np.ndarray], weight: np.ndarray) -> list[Solution]:
-        """Solve all problems under the sum of the kernels."""
+    def _first_stage(self, gram: Gram, tasks: Sequence[BinaryTask], weight: np.ndarray) -> list[Solution]:
+        """Solve all problems under the sum of the kernels; Ctrl-C passes through until each has a solution."""
         beta = np.ones(gram.n_kernels)
         matrix = regularised(gram, beta, self.lam, weight, self.tol)
-        return [nearest_points(gram, beta, matrix, y, self.lam, weight, self.tol) for y in labels]
+        solutions: list[Solution] = []
+        for task in tasks:
+            if _interrupted(solutions):
+                raise KeyboardInterrupt
+            with progress(self.verbose, self.tol, f"{task.label}, all kernels") as show:
+                solutions.append(nearest_points(gram, beta, matrix, task.y, self.lam, weight, self.tol, show or silent))
+        return solutions
 
-    def _second_stage(self, gram: Gram, y: np.ndarray, weight: np.ndarray, first: Solution) -> Solution:
-        """Solve one problem under the mix that the first stage asks for."""
-        beta = shares(first.outputs @ first.dual_coef)
-        matrix = regularised(gram, beta, self.lam, weight, self.tol)
-        return nearest_points(gram, beta, matrix, y, self.lam, weight, self.tol)
+    def _second_stage(
+        self, gram: Gram, tasks: Sequence[BinaryTask], weight: np.ndarray, first: Sequence[Solution]
+    ) -> list[Solution]:
+        """Solve all problems under the mix that the first stage asks for.
+
+        Where Ctrl-C comes before that, what the first stage found stands, its equal weights divided by their sum.
+        """
+        solutions: list[Solution] = []
+        for task, one in zip(tasks, first, strict=True):
+            p = gram.n_kernels
+            found = replace(one, weights=one.weights / p, intercept=one.intercept / p, status=INTERRUPTED)
+            if not _interrupted([*first, *solutions]):
+                beta = shares(one.outputs @ one.dual_coef)
+                with suppress(KeyboardInterrupt):
+                    matrix = regularised(gram, beta, self.lam, weight, self.tol)
+                    with progress(self.verbose, self.tol, f"{task.label}, the mix") as show:
+                        found = nearest_points(gram, beta, matrix, task.y, self.lam, weight, self.tol, show or silent)
+            solutions.append(found)
+        return solutions
+
+
+def _interrupted(solutions: Sequence[Solution]) -> bool:
+    return any(solution.status == INTERRUPTED for solution in solutions)
 
 
 def regularised(gram: Gram, beta: np.ndarray, lam: float, weight: np.ndarray, tol: float) -> np.ndarray | None:
@@ -184,9 +220,16 @@ def regularised(gram: Gram, beta: np.ndarray, lam: float, weight: np.ndarray, to
 
 
 def nearest_points(
-    gram: Gram, beta: np.ndarray, matrix: np.ndarray | None, y: np.ndarray, lam: float, weight: np.ndarray, tol: float
+    gram: Gram,
+    beta: np.ndarray,
+    matrix: np.ndarray | None,
+    y: np.ndarray,
+    lam: float,
+    weight: np.ndarray,
+    tol: float,
+    tell: Tell = silent,
 ) -> Solution:
-    """Find the nearest points of the two classes' hulls.
+    """Find the nearest points of the two classes' hulls; Ctrl-C keeps the best so far, and passes through without any.
 
     Parameters
     ----------
@@ -204,6 +247,8 @@ def nearest_points(
         Positive sample weights.
     tol : float
         Relative gap to reach.
+    tell : callable
+        Told the gap after each solve.
 
     Returns
     -------
@@ -221,23 +266,33 @@ def nearest_points(
     array([ 0., -1.,  1.,  0.])
     """
     sums = weight[y > 0].sum(), weight[y < 0].sum()
-    fit: SVCFit | None = None
-    for attempt in range(_ATTEMPTS):
-        if matrix is None:
-            a = weight * np.where(y > 0, 1.0 / sums[0], -1.0 / sums[1])
-        else:
-            machine = SVC(y, 2.0 / (lam * (1.0 / sums[0] + 1.0 / sums[1])))
-            fit = machine.fit(matrix, fit, 0.5 * tol * 0.1**attempt)
-            a = fit.dual_coef / fit.dual_coef[y > 0].sum()
-        F = gram.apply(a)
-        mixed = beta @ F
-        f = (1.0 - lam) * mixed + lam * a / weight
-        h, m = float(a @ f), max(float(f[y > 0].min() - f[y < 0].max()), 0.0)
-        lower = min(m * m / h, h) if h > 0 else 0.0
-        if h - lower <= tol * h or matrix is None:
-            break
-    # halfway between the outputs of the two points, without the regularisation
-    intercept = -0.5 * float(np.abs(a) @ mixed)
-    status = CONVERGED if h - lower <= tol * h else STALLED
     tiny = float(np.finfo(float).tiny)
-    return Solution(beta, a, intercept, h, lower, tiny, F, F @ a / float(a @ a), attempt + 1, status, "smo")
+    fit: SVCFit | None = None
+    found: Solution | None = None
+    try:
+        for attempt in range(_ATTEMPTS):
+            if matrix is None:
+                a = weight * np.where(y > 0, 1.0 / sums[0], -1.0 / sums[1])
+            else:
+                machine = SVC(y, 2.0 / (lam * (1.0 / sums[0] + 1.0 / sums[1])))
+                fit = machine.fit(matrix, fit, 0.5 * tol * 0.1**attempt)
+                a = fit.dual_coef / fit.dual_coef[y > 0].sum()
+            F = gram.apply(a)
+            mixed = beta @ F
+            f = (1.0 - lam) * mixed + lam * a / weight
+            h, m = float(a @ f), max(float(f[y > 0].min() - f[y < 0].max()), 0.0)
+            lower = min(m * m / h, h) if h > 0 else 0.0
+            # halfway between the outputs of the two points, without the regularisation
+            intercept = -0.5 * float(np.abs(a) @ mixed)
+            status = CONVERGED if h - lower <= tol * h else STALLED
+            curvature = F @ a / float(a @ a)
+            found = Solution(beta, a, intercept, h, lower, tiny, F, curvature, attempt + 1, status, "smo")
+            tell({"gap": found.gap, "active": int(np.count_nonzero(beta))})
+            if found.status == CONVERGED or matrix is None:
+                break
+    except KeyboardInterrupt:
+        if found is None:
+            raise
+        return replace(found, status=INTERRUPTED)
+    assert found is not None
+    return found

@@ -11,11 +11,15 @@ import numpy as np
 
 from multikernel.estimators.classes import ScoreClassifier, check_classes
 from multikernel.estimators.multiclass import binary_tasks
+from multikernel.estimators.progress import progress
 from multikernel.estimators.reporting import GramInfo, contributions
 from multikernel.estimators.validation import check_parameters
+from multikernel.gram.base import Gram
 from multikernel.kernels.base import is_real
 from multikernel.machines.svc import SVC, SVCFit
+from multikernel.solution import CONVERGED, INTERRUPTED
 from multikernel.threads import single_threaded_blas
+from multikernel.twostage.base import Tell, silent, warn_interrupted
 from multikernel.twostage.folds import Split, each_kernel, splits_of
 from multikernel.twostage.lpbeta import solve_lp_beta
 
@@ -54,7 +58,7 @@ class LPBetaClassifier(ScoreClassifier):
         Scaling of every kernel.
     tol : float, default=1e-3
         Violation of the optimality conditions to which machines are trained, as in scikit-learn's ``SVC``.
-    psd, gram, memory_limit, n_jobs
+    psd, gram, memory_limit, n_jobs, verbose
         As in `MKLClassifier`.
 
     Attributes
@@ -68,9 +72,11 @@ class LPBetaClassifier(ScoreClassifier):
     nu_ : float
         The nu of the programme.
     C_ : ndarray of shape (p,)
-        Cost of each kernel's machine.
+        Cost of each kernel's machine; NaN for kernels that Ctrl-C left out.
     kernel_scores_ : ndarray of shape (p,)
-        Validated accuracy of each kernel alone.
+        Validated accuracy of each kernel alone; NaN likewise.
+    status_ : str
+        "converged", or "interrupted": the model is then that of the kernels, or of the folds for nu, that were reached.
     kernel_names_, kernel_contributions_, gram_, n_features_in_, feature_names_in_
         As in `MKLClassifier`.
 
@@ -105,6 +111,7 @@ class LPBetaClassifier(ScoreClassifier):
         gram="auto",
         memory_limit=None,
         n_jobs=None,
+        verbose=0,
     ):
         self.kernels = kernels
         self.nu = nu
@@ -117,6 +124,7 @@ class LPBetaClassifier(ScoreClassifier):
         self.gram = gram
         self.memory_limit = memory_limit
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LPBetaClassifier:
         """Train the machines of all kernels and learn their weights.
@@ -147,13 +155,17 @@ class LPBetaClassifier(ScoreClassifier):
         kernels = self._make_kernels(samples.X, samples.weight)
         labels = np.column_stack([task.y for task in binary_tasks(codes, self.classes_, "ovr")])
         machines = _Machines(labels, codes, own, np.ravel(self.C), splits, self.tol)
-        with single_threaded_blas():
-            fits = each_kernel(kernels.gram, machines.train, kernels.gram.dtype)
-        scores = by_class(np.array([fit.scores for fit in fits]))
-        tested = np.unique(np.concatenate([test for _, test in splits]))
-        self.nu_ = self._choose_nu(scores, codes, own, splits, tested)
+        self.status_ = CONVERGED
+        with progress(self.verbose, self.tol, type(self).__name__) as show:
+            fits = self._train(kernels.gram, machines, show or silent)
+            reached = np.flatnonzero([not np.isnan(fit.C) for fit in fits])
+            scores = by_class(np.array([fits[k].scores for k in reached]))
+            tested = np.unique(np.concatenate([test for _, test in splits]))
+            self.nu_ = self._choose_nu(scores, codes, own, splits, tested, show or silent)
         found = solve_lp_beta(scores[:, tested], codes[tested], [self.nu_], own[tested], self.per_class)[0]
-        self.weights_, self.rho_, self.objective_ = found.weights, found.rho, found.objective
+        self.weights_ = np.zeros((*found.weights.shape[:-1], len(fits)))
+        self.weights_[..., reached] = found.weights
+        self.rho_, self.objective_ = found.rho, found.objective
         self.C_ = np.array([fit.C for fit in fits])
         self.kernel_scores_ = np.array([fit.accuracy for fit in fits])
         self.kernel_names_ = list(kernels.names)
@@ -166,6 +178,23 @@ class LPBetaClassifier(ScoreClassifier):
         self.kernel_contributions_ = contributions(np.ones(len(fits)), outputs, own)
         return self
 
+    def _train(self, gram: Gram, machines: _Machines, tell: Tell) -> list[KernelFit]:
+        """Train the machines of all kernels; those that Ctrl-C left out say nothing.
+
+        Sets: ``status_``.
+        """
+        with single_threaded_blas():
+            found = each_kernel(gram, machines.train, gram.dtype, tell)
+        fits = [machines.blank() if fit is None else fit for fit in found]
+        if left_out := found.count(None):
+            worth = "The model returned is that of these kernels; the others have the weight zero."
+            self._interrupted(f"the machines of {len(fits) - left_out} of {len(fits)} kernels", worth)
+        return fits
+
+    def _interrupted(self, after: str, worth: str) -> None:
+        self.status_ = INTERRUPTED
+        warn_interrupted(type(self).__name__, after, worth)
+
     def _splits(self, y: np.ndarray, kept: np.ndarray, codes: np.ndarray) -> list[Split]:
         """Return the folds as positions among the samples of positive weight."""
         if self.cv is None or isinstance(self.cv, Integral):
@@ -177,21 +206,42 @@ class LPBetaClassifier(ScoreClassifier):
         return [(train[train >= 0], test[test >= 0]) for train, test in inside if (test >= 0).any()]
 
     def _choose_nu(
-        self, scores: np.ndarray, codes: np.ndarray, weight: np.ndarray, splits: list[Split], tested: np.ndarray
+        self,
+        scores: np.ndarray,
+        codes: np.ndarray,
+        weight: np.ndarray,
+        splits: list[Split],
+        tested: np.ndarray,
+        tell: Tell,
     ) -> float:
-        """Return the nu whose programme, on the held-out scores of a training fold, is right most often on the rest."""
+        """Return the nu whose programme, on the held-out scores of a training fold, is right most often on the rest.
+
+        Sets: ``status_``, where Ctrl-C came; the folds before it then decide, and without any the largest nu, which is
+        above the error rate if one of them is.
+        """
         nus = np.ravel(self.nu)
         if len(nus) == 1:
             return float(nus[0])
-        right = np.zeros(len(nus))
+        right: list[list[float]] = []
         folds = [(np.intersect1d(train, tested), test) for train, test in splits]
-        for train, test in [fold for fold in folds if len(fold[0])] or [(tested, tested)]:
-            path = solve_lp_beta(scores[:, train], codes[train], nus, weight[train], self.per_class)
-            for t, found in enumerate(path):
-                weights = np.broadcast_to(found.weights, (scores.shape[2], len(scores)))
-                mixed = np.einsum("uk,knu->nu", weights, scores[:, test])
-                right[t] += float(weight[test] @ (mixed.argmax(axis=1) == codes[test]))
-        return float(nus[int(np.argmax(right))])
+        folds = [fold for fold in folds if len(fold[0])] or [(tested, tested)]
+        try:
+            for train, test in folds:
+                path = solve_lp_beta(scores[:, train], codes[train], nus, weight[train], self.per_class)
+                right.append([self._right(found.weights, scores[:, test], codes[test], weight[test]) for found in path])
+                tell({"done": len(right), "of": len(folds), "parts": "folds for nu"})
+        except KeyboardInterrupt:
+            taken = "the nu that was best on them" if right else "the largest nu"
+            self._interrupted(
+                f"{len(right)} of {len(folds)} folds that choose nu", f"The model returned takes {taken}."
+            )
+        return float(nus[int(np.argmax(np.sum(right, axis=0)))] if right else nus.max())
+
+    @staticmethod
+    def _right(weights: np.ndarray, scores: np.ndarray, codes: np.ndarray, weight: np.ndarray) -> float:
+        """Return the weight of the samples that a mix of the scores classifies right."""
+        mixed = np.einsum("uk,knu->nu", np.broadcast_to(weights, (scores.shape[2], len(scores))), scores)
+        return float(weight @ (mixed.argmax(axis=1) == codes))
 
     def _column_weights(self, columns: int) -> np.ndarray:
         """Return the weights of each output, (columns, p); the one output of two classes has the mean of both."""
@@ -227,6 +277,11 @@ class _Machines:
     costs: Sequence[float]
     splits: list[Split]
     tol: float
+
+    def blank(self) -> KernelFit:
+        """Return machines that say nothing."""
+        nothing = np.zeros(self.labels.shape)
+        return KernelFit(np.nan, nothing, nothing[0], nothing, nothing, np.nan)
 
     def train(self, k: int, block: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> KernelFit:
         """Choose C on the folds, then train on all samples."""

@@ -14,11 +14,13 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 from multikernel.estimators.base import BaseMKL
 from multikernel.estimators.classes import check_classes
 from multikernel.estimators.mixture import SPARSE, Mixture, combined_kernel, linear_coefficients, make_mixture
+from multikernel.estimators.progress import progress
 from multikernel.estimators.reporting import GramInfo, contributions
 from multikernel.estimators.samples import check_numbers, check_samples, check_weight
 from multikernel.estimators.training import TrainingKernels
 from multikernel.estimators.validation import check_parameters
 from multikernel.kernels.bank import take_rows
+from multikernel.solution import CONVERGED
 from multikernel.threads import resolve_threads, single_threaded_blas
 from multikernel.twostage import AlignFWeights, KernelWeights
 from multikernel.twostage.base import check_vector
@@ -62,6 +64,7 @@ class TwoStage(BaseMKL):
         gram="auto",
         memory_limit=None,
         n_jobs=None,
+        verbose=0,
     ):
         self.kernels = kernels
         self.weights = weights
@@ -71,6 +74,7 @@ class TwoStage(BaseMKL):
         self.gram = gram
         self.memory_limit = memory_limit
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
     def _predictor(self) -> Any:
         return self._default(kernel="precomputed") if self.estimator is None else self.estimator
@@ -106,12 +110,15 @@ class TwoStage(BaseMKL):
         kernels = self._make_kernels(X, weight)
         rule = AlignFWeights() if self.weights is None else clone(self.weights)
         # other objects need only know what fit(stack, y, sample_weight) is
-        options: dict[str, Any] = {"task": self._task} if isinstance(rule, KernelWeights) else {}
-        rule.fit(kernels.gram, codes, own, **options)
+        with progress(self.verbose, getattr(rule, "tol", 0.0), type(rule).__name__) as show:
+            known = isinstance(rule, KernelWeights)
+            options: dict[str, Any] = {"task": self._task, "callback": show} if known else {}
+            rule.fit(kernels.gram, codes, own, **options)
         p, owner = kernels.gram.n_kernels, type(self).__name__
         what = f"The 'weights' parameter of {owner} must set weights_ to {p} non-negative numbers, one per kernel"
         beta = check_vector(getattr(rule, "weights_", None), p, what, lambda weights: weights >= 0)
         self.weights_estimator_ = rule
+        self.status_ = getattr(rule, "status_", CONVERGED)
         self.weights_ = beta
         self.kernel_names_ = list(kernels.names)
         model = clone(self._predictor())
@@ -186,8 +193,8 @@ class TwoStageClassifier(ClassifierMixin, TwoStage):
     estimator : classifier or None, default=None
         What is trained on the combined kernel: any classifier of scikit-learn that takes a precomputed kernel, also in
         ``GridSearchCV``. None for ``SVC(kernel="precomputed")``. Parameters are set as ``estimator__C``.
-    normalize, psd, gram, memory_limit, n_jobs
-        As in `MKLClassifier`.
+    normalize, psd, gram, memory_limit, n_jobs, verbose
+        As in `MKLClassifier`; progress is that of the weights.
 
     Attributes
     ----------
@@ -201,6 +208,8 @@ class TwoStageClassifier(ClassifierMixin, TwoStage):
         What learned the weights, and what was trained on the combined kernel.
     kernel_contributions_ : ndarray of shape (p,)
         As in `MKLClassifier`, over the outputs of all pairs of classes; where the classifier is linear in its kernel.
+    status_ : str
+        How far the weights came: "converged", "max_iter" or "interrupted" (Ctrl-C; the weights are the best found).
     gram_ : GramInfo
         How the kernels were kept: kind, dtype, nbytes.
     n_features_in_, feature_names_in_
@@ -290,12 +299,12 @@ class TwoStageRegressor(RegressorMixin, TwoStage):
     estimator : regressor or None, default=None
         What is trained on the combined kernel: any regressor of scikit-learn that takes a precomputed kernel, such as
         ``KernelRidge(kernel="precomputed")``, which also takes several targets. None for ``SVR(kernel="precomputed")``.
-    normalize, psd, gram, memory_limit, n_jobs
-        As in `MKLClassifier`.
+    normalize, psd, gram, memory_limit, n_jobs, verbose
+        As in `MKLClassifier`; progress is that of the weights.
 
     Attributes
     ----------
-    weights_, kernel_names_, weights_estimator_, estimator_, kernel_contributions_, gram_
+    weights_, kernel_names_, weights_estimator_, estimator_, kernel_contributions_, status_, gram_
         As in `TwoStageClassifier`.
     n_features_in_, feature_names_in_
         As in `MKLClassifier`.

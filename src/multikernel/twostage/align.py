@@ -31,9 +31,9 @@ class _Aligned(KernelWeights):
 
     _centred = True
 
-    def _learn(self, gram, targets):
+    def _learn(self, gram, targets, tell):
         T = targets.factor(self._centred)
-        found = kernel_products(gram, T, targets.weight, centred=self._centred, cross=False)
+        found = kernel_products(gram, T, targets.weight, centred=self._centred, cross=False, tell=tell)
         root = np.sqrt(targets.weight)[:, None]
         norms = np.sqrt(found.M) * np.linalg.norm((root * T).T @ (root * T))
         self.alignments_ = _quotient(found.a, norms)
@@ -133,9 +133,9 @@ class AlignFWeights(KernelWeights):
     array([1., 0., 0.])
     """
 
-    def _learn(self, gram, targets):
+    def _learn(self, gram, targets, tell):
         T = targets.factor()
-        found = kernel_products(gram, T, targets.weight)
+        found = kernel_products(gram, T, targets.weight, tell=tell)
         v = nonnegative_minimiser(found.M, found.a)
         self.objective_ = float(v @ found.M @ v - 2.0 * v @ found.a)
         root = np.sqrt(targets.weight)[:, None]

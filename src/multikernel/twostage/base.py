@@ -9,6 +9,7 @@ the targets themselves in regression.
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import type_of_target
 
@@ -26,6 +28,7 @@ from multikernel.gram.sound import require_sound
 from multikernel.gram.stack import KernelStack, stack_kernels
 from multikernel.gram.subset import SubsetGram
 from multikernel.kernels.base import require
+from multikernel.solution import CONVERGED
 from multikernel.threads import resolve_threads, single_threaded_blas
 
 TASKS = ("classification", "regression")
@@ -35,6 +38,17 @@ _PARTS, _LITTLE, _MUCH = 16, 1 << 20, 16 << 20
 
 # parameter -> (test, what it must be)
 Rules = Mapping[str, tuple[Callable[[Any], bool], str]]
+# what is told on the way, with "gap" and "active", or "done", "of" and "parts"
+Tell = Callable[[dict], None]
+
+
+def silent(row: dict) -> None:
+    """Show nothing of what is told."""
+
+
+def warn_interrupted(owner: str, after: str, worth: str) -> None:
+    """Warn that Ctrl-C came, after what, and of what the result is worth."""
+    warnings.warn(f"{owner} was interrupted after {after}. {worth}", ConvergenceWarning, stacklevel=3)
 
 
 @dataclass(frozen=True)
@@ -84,13 +98,23 @@ class KernelWeights(BaseEstimator):
     ----------
     weights_ : ndarray of shape (p,)
         Non-negative weights; their scale is said by each class.
+    status_ : str
+        "converged", or what kept an object from the end of its work: "max_iter" or "interrupted".
     """
 
     # tasks that the object knows, and what its parameters must be
     _tasks: tuple[str, ...] = TASKS
     _rules: Rules = {}  # noqa: RUF012
 
-    def fit(self, stack: Any, y: Any, sample_weight: Any = None, *, task: str | None = None) -> KernelWeights:
+    def fit(
+        self,
+        stack: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        task: str | None = None,
+        callback: Tell | None = None,
+    ) -> KernelWeights:
         """Learn the weights.
 
         Parameters
@@ -103,6 +127,8 @@ class KernelWeights(BaseEstimator):
             Weights; they count as repetitions would.
         task : {"classification", "regression"}, optional
             What y is; by default what scikit-learn's ``type_of_target`` says.
+        callback : callable, optional
+            Called on the way with a dict that says how far the work is.
 
         Returns
         -------
@@ -116,13 +142,17 @@ class KernelWeights(BaseEstimator):
         if len(kept) < len(weight):
             gram = SubsetGram(gram, kept)
         targets = self._targets(y, gram, weight, kept, task)
+        self.status_ = CONVERGED
         with single_threaded_blas():
-            self.weights_ = np.asarray(self._learn(gram, targets), float)
+            self.weights_ = np.asarray(self._learn(gram, targets, callback or silent), float)
         return self
 
     @abstractmethod
-    def _learn(self, gram: Gram, targets: Targets) -> np.ndarray:
-        """Return the weights, shape (p,)."""
+    def _learn(self, gram: Gram, targets: Targets, tell: Tell) -> np.ndarray:
+        """Return the weights, shape (p,).
+
+        Sets: ``status_``, where it did not come to the end.
+        """
 
     def _check_parameters(self) -> None:
         for name, (test, what) in self._rules.items():

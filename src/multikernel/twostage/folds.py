@@ -5,8 +5,9 @@ Kernels that lie in memory are read where they lie and shared among threads; of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from functools import partial
+from threading import Event
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from sklearn.utils.validation import has_fit_parameter
 from multikernel.gram.base import Gram
 from multikernel.gram.slices import take_block
 from multikernel.kernels.base import is_integer
-from multikernel.twostage.base import Targets
+from multikernel.twostage.base import Targets, Tell, silent
 
 Split = tuple[np.ndarray, np.ndarray]
 
@@ -31,8 +32,12 @@ def each_kernel(
     gram: Gram,
     call: Callable[[int, Callable[[np.ndarray, np.ndarray], np.ndarray]], Any],
     dtype: np.dtype | type = np.float64,
+    tell: Tell = silent,
 ) -> list:
     """Return call(k, block) for every kernel, ``block(rows, columns)`` giving a copy of entries of kernel k.
+
+    Ctrl-C ends the work: what is returned is then None for the kernels that were left out. It passes through where not
+    one of them was done. ``tell`` is told how many kernels are done.
 
     Examples
     --------
@@ -44,6 +49,9 @@ def each_kernel(
     """
     p = gram.n_kernels
     direct = [gram.direct(k) for k in range(p)]
+    everything = np.arange(gram.n_samples)
+    found: dict[int, Any] = {}
+    stopped = Event()
 
     def stored(K: np.ndarray, factor: float, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         out = np.empty((len(rows), len(columns)), dtype)
@@ -52,21 +60,29 @@ def each_kernel(
             out *= factor
         return out
 
-    if any(found is None for found in direct):
-        everything = np.arange(gram.n_samples)
-        return [call(k, partial(stored, gram.rows(everything, np.array([k]))[0], 1.0)) for k in range(p)]
-    at_once = max(1, min(gram.team.n_threads, p // _SHARE))
+    def some(kernels: Iterable[int]) -> None:
+        try:
+            for k in kernels:
+                if stopped.is_set():
+                    return
+                found[k] = call(k, partial(stored, *(direct[k] or (gram.rows(everything, np.array([k]))[0], 1.0))))
+                tell({"done": len(found), "of": p, "parts": "kernels"})
+        except BaseException:
+            stopped.set()
+            raise
 
-    def some(kernels: Sequence[int]) -> list:
-        return [call(k, partial(stored, *direct[k])) for k in kernels]  # type: ignore[misc]
+    formed = any(matrix is None for matrix in direct)
+    at_once = 1 if formed else max(1, min(gram.team.n_threads, p // _SHARE))
+    try:
+        gram.team.run(partial(some, range(t, p, at_once)) for t in range(at_once))
+    except KeyboardInterrupt:
+        stopped.set()
+        if not found:
+            raise
+    return [found.get(k) for k in range(p)]
 
-    runs = gram.team.run(partial(some, range(t, p, at_once)) for t in range(at_once))
-    return [runs[k % at_once][k // at_once] for k in range(p)]
 
-
-def splits_of(
-    owner: str, cv: Any, y: np.ndarray, classifier: bool, X: Any = None, groups: Any = None
-) -> list[Split]:
+def splits_of(owner: str, cv: Any, y: np.ndarray, classifier: bool, X: Any = None, groups: Any = None) -> list[Split]:
     """Return the folds of ``cv`` as positions among the samples, or raise one sentence where it has none.
 
     Parameters
@@ -116,8 +132,12 @@ def default_estimator(targets: Targets) -> Any:
     return SVC(kernel="precomputed") if targets.n_classes else SVR(kernel="precomputed")
 
 
-def validated_scores(owner: str, gram: Gram, targets: Targets, estimator: Any, cv: Any, scoring: Any) -> np.ndarray:
-    """Return the score of the estimator on each kernel and fold, shape (p, n_splits).
+def validated_scores(
+    owner: str, gram: Gram, targets: Targets, estimator: Any, cv: Any, scoring: Any, tell: Tell = silent
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the score of the estimator on each kernel and fold, (p, n_splits), and which kernels were reached, (p,).
+
+    The scores of kernels that Ctrl-C left out are NaN.
 
     Parameters
     ----------
@@ -133,6 +153,8 @@ def validated_scores(owner: str, gram: Gram, targets: Targets, estimator: Any, c
         Folds, as scikit-learn takes them; stratified by class.
     scoring : str, callable or None
         Scorer; None for the estimator's own.
+    tell : callable
+        Told how many kernels are done.
     """
     estimator = default_estimator(targets) if estimator is None else estimator
     y = targets.values
@@ -149,4 +171,6 @@ def validated_scores(owner: str, gram: Gram, targets: Targets, estimator: Any, c
             values.append(float(scorer(model, block(test, train), y[test], **options)))
         return values
 
-    return np.array(each_kernel(gram, scores))
+    found = each_kernel(gram, scores, tell=tell)
+    values = np.array([[np.nan] * len(splits) if row is None else row for row in found])
+    return values, np.array([row is not None for row in found])

@@ -62,7 +62,7 @@ class KernelMarginWeights(KernelWeights):
         self.norm = norm
         self.objective = objective
 
-    def _learn(self, gram, targets: Targets):
+    def _learn(self, gram, targets: Targets, tell):
         table = margin_table(gram, targets.values, targets.weight, targets.n_classes)
         if self.objective == "smallest":
             table = SmallestMargins(table.means, table.codes, table.weight)

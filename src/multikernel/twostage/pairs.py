@@ -18,7 +18,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from multikernel.kernels.base import is_integer, is_real
-from multikernel.twostage.base import KernelWeights, shares
+from multikernel.solution import CONVERGED, INTERRUPTED, MAX_ITER
+from multikernel.twostage.base import KernelWeights, Tell, shares, warn_interrupted
 from multikernel.twostage.draw import AllPairs, DrawnPairs, draw_pairs
 
 # pairs that "auto" draws: between so few and so many, a part of the entries of a kernel
@@ -67,6 +68,8 @@ class BinaryMKLWeights(KernelWeights):
         Its value, and the relative distance from a lower bound.
     n_pairs_, n_iter_ : int
         Pairs used (i <= j), and sweeps over them.
+    status_ : str
+        "converged", "max_iter" or "interrupted".
 
     References
     ----------
@@ -104,7 +107,7 @@ class BinaryMKLWeights(KernelWeights):
         self.max_iter = max_iter
         self.random_state = random_state
 
-    def _learn(self, gram, targets):
+    def _learn(self, gram, targets, tell):
         pairs: AllPairs | DrawnPairs
         if self.max_pairs is None:
             pairs = AllPairs(gram, targets, self.balanced)
@@ -113,7 +116,7 @@ class BinaryMKLWeights(KernelWeights):
             count = int(np.clip(n * n // _PART, _LEAST, _MOST)) if isinstance(self.max_pairs, str) else self.max_pairs
             pairs = draw_pairs(gram, targets, count, self.balanced, check_random_state(self.random_state))
         self.n_pairs_ = len(pairs)
-        theta = self._ascend(pairs, gram.n_kernels)
+        theta = self._ascend(pairs, gram.n_kernels, tell)
         self.mu_ = np.maximum(theta, 0.0) / self.reg
         if not self.mu_.any():
             warnings.warn(
@@ -124,28 +127,43 @@ class BinaryMKLWeights(KernelWeights):
             )
         return shares(self.mu_)
 
-    def _ascend(self, pairs: AllPairs | DrawnPairs, p: int) -> np.ndarray:
-        """Sweep over the pairs until the gap is closed; return theta at the best primal value."""
+    def _ascend(self, pairs: AllPairs | DrawnPairs, p: int, tell: Tell) -> np.ndarray:
+        """Sweep over the pairs until the gap is closed; return theta at the best primal value.
+
+        Ctrl-C passes through before the first certificate.
+        """
         alpha, theta = np.zeros(len(pairs)), np.zeros(p)
         best, upper, lower = theta.copy(), np.inf, -np.inf
         shuffle = np.random.default_rng(0)
-        for sweep in range(1, self.max_iter + 1):
-            for Z, labels, costs, at in pairs:
-                order = _order(len(labels), shuffle)
-                ascend_pairs(Z, labels, costs, order, self.reg, alpha[at], theta)
-            self.n_iter_ = sweep
-            if sweep % _CHECK and sweep < self.max_iter:
-                continue
-            quad = 0.5 * float(np.sum(np.maximum(theta, 0.0) ** 2)) / self.reg
-            lower = max(lower, float(alpha.sum()) - quad)
-            now = quad + sum(float(costs @ _hinge(theta / self.reg, Z, labels)) for Z, labels, costs, _ in pairs)
-            if now < upper:
-                upper, best = now, theta.copy()
-            if upper - lower <= self.tol * upper:
-                break
+        self.status_ = MAX_ITER
+        try:
+            for sweep in range(1, self.max_iter + 1):
+                for Z, labels, costs, at in pairs:
+                    order = _order(len(labels), shuffle)
+                    ascend_pairs(Z, labels, costs, order, self.reg, alpha[at], theta)
+                self.n_iter_ = sweep
+                if sweep % _CHECK and sweep < self.max_iter:
+                    continue
+                quad = 0.5 * float(np.sum(np.maximum(theta, 0.0) ** 2)) / self.reg
+                now = quad + sum(float(costs @ _hinge(theta / self.reg, Z, labels)) for Z, labels, costs, _ in pairs)
+                lower = max(lower, float(alpha.sum()) - quad)
+                if now < upper:
+                    upper, best = now, theta.copy()
+                tell({"gap": max(upper - lower, 0.0) / upper, "active": int(np.count_nonzero(best > 0))})
+                if upper - lower <= self.tol * upper:
+                    break
+        except KeyboardInterrupt:
+            if upper == np.inf:
+                raise
+            self.status_ = INTERRUPTED
         self.objective_ = upper
         self.duality_gap_ = max(upper - lower, 0.0) / upper
-        if self.duality_gap_ > self.tol:
+        if self.duality_gap_ <= self.tol:
+            self.status_ = CONVERGED
+        elif self.status_ == INTERRUPTED:
+            worth = f"The weights are the best found, certified to within a relative gap of {self.duality_gap_:.2g}."
+            warn_interrupted(type(self).__name__, f"{self.n_iter_} sweeps", worth)
+        else:
             warnings.warn(
                 f"BinaryMKLWeights reached max_iter: after {self.n_iter_} sweeps the relative duality gap is "
                 f"{self.duality_gap_:.2g}, above tol={self.tol:g}: raise max_iter, tol or reg.",

@@ -17,7 +17,7 @@ import numpy as np
 from numba import njit
 
 from multikernel.gram.base import Gram
-from multikernel.twostage.base import rows_at_once
+from multikernel.twostage.base import Tell, rows_at_once, silent
 
 # bytes of a centred tile of all kernels, which should stay in a core's own cache
 _TILE_BYTES = 1 << 20
@@ -32,7 +32,13 @@ class Products:
 
 
 def kernel_products(
-    gram: Gram, T: np.ndarray, weight: np.ndarray, *, centred: bool = True, cross: bool = True
+    gram: Gram,
+    T: np.ndarray,
+    weight: np.ndarray,
+    *,
+    centred: bool = True,
+    cross: bool = True,
+    tell: Tell = silent,
 ) -> Products:
     """Multiply kernels with each other and with the target kernel T T'.
 
@@ -48,6 +54,8 @@ def kernel_products(
         Whether kernels are centred.
     cross : bool
         Whether products of different kernels are wanted; else M is the vector of squared norms.
+    tell : callable
+        Told how many rows are done.
 
     Examples
     --------
@@ -72,6 +80,8 @@ def kernel_products(
     for tiles in _tiles(gram, matrices):
         each = gram.team.n_threads
         M += sum(gram.team.run(partial(_products, tiles[t::each], shift, root, cross) for t in range(each)))
+        # the first tile lies on the diagonal
+        tell({"done": tiles[0][2].stop, "of": gram.n_samples, "parts": "rows"})
     return Products(M * (np.multiply.outer(scale, scale) if cross else scale**2), a)
 
 
@@ -88,12 +98,12 @@ def _stored(gram: Gram) -> tuple[list[np.ndarray] | None, np.ndarray]:
 
 
 def _tiles(gram: Gram, matrices: list[np.ndarray] | None) -> Iterator[list[Tile]]:
-    """Yield groups of tiles that cover the upper triangle."""
+    """Yield groups of tiles that cover the upper triangle, some rows each."""
     p, n = gram.n_kernels, gram.n_samples
     size = max(16, int(np.sqrt(_TILE_BYTES / (8 * p))))
     if matrices is not None:
-        tiles = (tile for lo in range(0, n, size) for tile in _row_tiles(lo, min(lo + size, n), n, size))
-        yield [(matrices, 0, *tile) for tile in tiles]
+        for lo in range(0, n, size):
+            yield [(matrices, 0, *tile) for tile in _row_tiles(lo, min(lo + size, n), n, size)]
         return
     step = min(rows_at_once(gram), size)
     for lo in range(0, n, step):

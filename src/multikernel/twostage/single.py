@@ -10,8 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from multikernel.gram.base import Gram
 from multikernel.kernels.base import is_integer, is_real
-from multikernel.twostage.base import KernelWeights, Rules, shares
+from multikernel.solution import INTERRUPTED
+from multikernel.twostage.base import KernelWeights, Rules, Targets, Tell, shares, warn_interrupted
 from multikernel.twostage.folds import validated_scores
 
 
@@ -29,7 +31,28 @@ _RULES: Rules = {
 }
 
 
-class BestSingleKernel(KernelWeights):
+class _Validated(KernelWeights):
+    """What both share: the mean score of each kernel."""
+
+    estimator: Any
+    cv: Any
+    scoring: Any
+
+    def _means(self, gram: Gram, targets: Targets, tell: Tell) -> np.ndarray:
+        """Return the mean scores, minus infinity for kernels that Ctrl-C left out.
+
+        Sets: ``scores_`` and ``status_``.
+        """
+        owner = type(self).__name__
+        self.scores_, reached = validated_scores(owner, gram, targets, self.estimator, self.cv, self.scoring, tell)
+        if not reached.all():
+            self.status_ = INTERRUPTED
+            worth = "The weights are those of these kernels; the others have the weight zero."
+            warn_interrupted(owner, f"{np.count_nonzero(reached)} of {len(reached)} kernels", worth)
+        return np.where(reached, self.scores_.mean(axis=1), -np.inf)
+
+
+class BestSingleKernel(_Validated):
     """The one kernel with the best mean score under cross-validation; the first of equals.
 
     Parameters
@@ -48,7 +71,9 @@ class BestSingleKernel(KernelWeights):
     best_index_ : int
         The chosen kernel.
     scores_ : ndarray of shape (p, n_splits)
-        Scores on the folds.
+        Scores on the folds; NaN for kernels that Ctrl-C left out.
+    status_ : str
+        "converged" or "interrupted".
 
     Examples
     --------
@@ -66,15 +91,12 @@ class BestSingleKernel(KernelWeights):
         self.cv = cv
         self.scoring = scoring
 
-    def _learn(self, gram, targets):
-        self.scores_ = validated_scores(
-            type(self).__name__, gram, targets, self.estimator, self.cv, self.scoring
-        )
-        self.best_index_ = int(self.scores_.mean(axis=1).argmax())
+    def _learn(self, gram, targets, tell):
+        self.best_index_ = int(self._means(gram, targets, tell).argmax())
         return np.eye(1, gram.n_kernels, self.best_index_)[0]
 
 
-class PWMKWeights(KernelWeights):
+class PWMKWeights(_Validated):
     """Weights proportional to how far each kernel's validated score lies above a threshold [1]_.
 
         beta_k = max(0, pi_k - threshold) / sum_j max(0, pi_j - threshold)
@@ -98,7 +120,9 @@ class PWMKWeights(KernelWeights):
     weights_ : ndarray of shape (p,)
         Weights of sum one.
     scores_ : ndarray of shape (p, n_splits)
-        Scores on the folds.
+        Scores on the folds; NaN for kernels that Ctrl-C left out.
+    status_ : str
+        "converged" or "interrupted".
 
     References
     ----------
@@ -122,8 +146,5 @@ class PWMKWeights(KernelWeights):
         self.cv = cv
         self.scoring = scoring
 
-    def _learn(self, gram, targets):
-        self.scores_ = validated_scores(
-            type(self).__name__, gram, targets, self.estimator, self.cv, self.scoring
-        )
-        return shares(self.scores_.mean(axis=1) - self.threshold)
+    def _learn(self, gram, targets, tell):
+        return shares(self._means(gram, targets, tell) - self.threshold)

@@ -23,5 +23,5 @@ class UniformWeights(KernelWeights):
     array([0.5, 0.5])
     """
 
-    def _learn(self, gram, targets):
+    def _learn(self, gram, targets, tell):
         return np.full(gram.n_kernels, 1.0 / gram.n_kernels)
