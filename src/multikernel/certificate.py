@@ -46,7 +46,6 @@ def relative_gap(upper: float, lower: float, floor: float) -> float:
 def certify(point: Point) -> Certificate:
     """Certify the point as it stands."""
     machine, mixing = point.problem.machine, point.problem.mixing
-    q = point.q
-    upper, intercept = machine.primal(point.f, float(point.beta @ q))
-    lower = machine.dual(point.a) - 0.5 * mixing.support(q)[0]
+    upper, intercept = point.primal
+    lower = machine.dual(point.a) - 0.5 * mixing.support(point.q)[0]
     return Certificate(upper, lower, intercept, machine.floor)

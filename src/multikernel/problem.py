@@ -8,6 +8,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -36,7 +38,8 @@ class Point:
     Gram keeps, and ``outputs`` has one array for each.
 
     F is updated for changed coefficients only, and q_k = a'F_k, f = sum_k beta_k F_k follow from it, so that what is
-    reported of a point never depends on the precision of the combined matrix.
+    reported of a point never depends on the precision of the combined matrix. What follows is kept until the point
+    moves: readers must not write into it.
 
     Parameters
     ----------
@@ -65,20 +68,25 @@ class Point:
         self.combined = problem.gram.combined(self.beta)
         self.set_dual(problem.machine.start() if a is None else a)
 
-    @property
+    @cached_property
     def forms(self) -> np.ndarray:
         """Quadratic forms a' K_k a as they come; a negative one beyond rounding proves a kernel indefinite."""
         return self.problem.gram.forms(self.F, self.a)
 
-    @property
+    @cached_property
     def q(self) -> np.ndarray:
         """Quadratic forms a' K_k a, at least zero, shape (p,)."""
         return np.maximum(self.forms, 0.0)
 
-    @property
+    @cached_property
     def f(self) -> np.ndarray:
         """Outputs of the combined kernel, without intercept."""
         return self.problem.gram.mix(self.beta, self.F)
+
+    @cached_property
+    def primal(self) -> tuple[float, Any]:
+        """Primal value of the combined kernel at its best intercept, and that intercept."""
+        return self.problem.machine.primal(self.f, float(self.beta @ self.q))
 
     @property
     def outputs(self) -> np.ndarray:
@@ -90,11 +98,25 @@ class Point:
         if not np.array_equal(beta, self.beta):
             self.beta = beta
             self.combined.set_weights(beta)
+            self._forget("f", "primal")
 
-    def set_dual(self, a: np.ndarray) -> None:
-        """Move to new coefficients, updating F for those that changed."""
-        self.problem.gram.follow(self.F, self.a, a)
+    def set_dual(self, a: np.ndarray, kernels: np.ndarray | None = None) -> None:
+        """Move to new coefficients, updating F for those that changed; of some kernels only, where these are given."""
+        if kernels is None:
+            self.problem.gram.follow(self.F, self.a, a)
+        else:
+            self.F[kernels] += self.problem.gram.apply(a - self.a, kernels)
         self.a = a
+        self._forget("forms", "q", "f", "primal")
+
+    def set_outputs(self, kernels: np.ndarray, F: np.ndarray | float) -> None:
+        """Replace the outputs of some kernels."""
+        self.F[kernels] = F
+        self._forget("forms", "q", "f", "primal")
+
+    def _forget(self, *names: str) -> None:
+        for name in names:
+            self.__dict__.pop(name, None)
 
     def solve(self, accuracy: float, max_steps: int | None = None, start: np.ndarray | None = None) -> None:
         """Let the machine improve a at the current weights, to ``accuracy`` in units of the objective.
@@ -117,5 +139,4 @@ class Point:
 
     def inner_gap(self) -> float:
         """Primal minus dual value of the single-kernel problem at the current weights."""
-        machine, quad = self.problem.machine, float(self.beta @ self.q)
-        return machine.primal(self.f, quad)[0] - (machine.dual(self.a) - 0.5 * quad)
+        return self.primal[0] - (self.problem.machine.dual(self.a) - 0.5 * float(self.beta @ self.q))

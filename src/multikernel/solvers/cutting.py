@@ -38,9 +38,8 @@ class InOut:
 
     def observe(self, point: Point) -> float:
         """Add the cut of the point as it stands, remember its weights if they are best, return its value."""
-        machine, q = point.problem.machine, point.q
-        self.cuts.add(machine.dual(point.a), q)
-        upper = machine.primal(point.f, float(point.beta @ q))[0]
+        self.cuts.add(point.problem.machine.dual(point.a), point.q)
+        upper = point.primal[0]
         if upper < self.upper:
             self.upper, self.beta = upper, point.beta
         return upper

@@ -152,16 +152,11 @@ class Shortlist(Solver):
 
         Returns ``listed``, the lower bound on the problem of the list, where it is one on the whole problem.
         """
-        if not state.gone.any():
-            point.set_dual(a)
-        else:
-            there = np.flatnonzero(~state.gone)
-            point.F[there] += point.problem.gram.apply(a - point.a, there)
-            point.a = a
+        point.set_dual(a, np.flatnonzero(~state.gone) if state.gone.any() else None)
         now = certify(point)
         upper = min(now.upper, certificate.upper)
         state.gone |= self._proved(point, upper - now.lower)
-        point.F[state.gone] = 0.0
+        point.set_outputs(state.gone, 0.0)
         if point.beta[state.gone].any():
             point.set_weights(point.problem.mixing.saturate(np.where(state.gone, 0.0, point.beta)))
         if not (state.kept | state.gone).all():
@@ -182,7 +177,7 @@ class Shortlist(Solver):
         """Outputs of the kernels that were left out."""
         gone = np.flatnonzero(state.gone)
         if len(gone):
-            point.F[gone] = point.problem.gram.apply(point.a, gone)
+            point.set_outputs(gone, point.problem.gram.apply(point.a, gone))
             state.gone[:] = False
 
     def _revise(self, point: Point, state: _State) -> None:
