@@ -25,6 +25,8 @@ def test_a_team_returns_results_in_order_and_splits_everything(n_threads):
     for n in (0, 1, 5, 100):
         spans = team.split(n, 3)
         assert [i for lo, hi in spans for i in range(lo, hi)] == list(range(n))
+        assert team.split(n, 3, item_bytes=10) == team.split(n, n)
+        assert team.split(n, 3, item_bytes=1 << 30) == spans
     assert pickle.loads(pickle.dumps(team)).run([lambda: 1, lambda: 2]) == [1, 2]
 
 
@@ -46,19 +48,21 @@ def test_threads_follow_the_environment(monkeypatch):
 
 @pytest.mark.parametrize("n", [3, 512, 513, 800])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_solve_spd_solves(n, dtype):
+@pytest.mark.parametrize("threads", [1, 2, 8])
+def test_solve_spd_solves(n, dtype, threads):
     rng = np.random.default_rng(n)
     X = rng.normal(size=(n, n))
     A = (X @ X.T / n + np.eye(n)).astype(dtype)
     rhs = rng.normal(size=(n, 3))
-    x = solve_spd(A.copy(), rhs, Team(2))
+    x = solve_spd(A.copy(), rhs, Team(threads))
     assert A.astype(float) @ x == pytest.approx(rhs, abs=1e-3 if dtype == np.float32 else 1e-9)
 
 
 @pytest.mark.parametrize("n", [5, 600])
-def test_solve_spd_refuses_indefinite_matrices(n):
+@pytest.mark.parametrize("threads", [1, 8])
+def test_solve_spd_refuses_indefinite_matrices(n, threads):
     with pytest.raises(LinAlgError):
-        solve_spd(-np.eye(n), np.ones((n, 1)), Team(1))
+        solve_spd(-np.eye(n), np.ones((n, 1)), Team(threads))
 
 
 @pytest.mark.parametrize("index", range(14))

@@ -1,7 +1,8 @@
-"""Cholesky factorisation of a symmetric positive definite matrix by blocks, on a team of plain threads.
+"""Cholesky factorisation of a symmetric positive definite matrix: one call of the library, or blocks on a team.
 
 Threads of a BLAS library wait for each other by spinning, which costs an order of magnitude whenever the machine is
-shared. Here every block product is a single-threaded BLAS call, and the team splits the products between them.
+shared. Here every block product is a single-threaded BLAS call, and the team splits the products between them; on one
+thread, and for matrices that are small for the team, the library's own single-threaded factorisation is faster.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve, get_lapack_funcs
 from multikernel.threads import Team
 
 _BLOCK = 192
-# below this size one call of the library is faster than blocks
-_SMALL = 512
+# up to this size, and to that size shared among the threads, one call of the library is faster than blocks
+_SMALL, _SMALL_SHARED = 512, 3000
 
 
 def solve_spd(A: np.ndarray, rhs: np.ndarray, team: Team) -> np.ndarray:
@@ -40,8 +41,8 @@ def solve_spd(A: np.ndarray, rhs: np.ndarray, team: Team) -> np.ndarray:
     return factorise(A, team).solve(rhs)
 
 
-def factorise(A: np.ndarray, team: Team) -> SmallCholesky | BlockCholesky:
-    """Return a factorisation of A that solves with many right-hand sides, in the precision of A.
+def factorise(A: np.ndarray, team: Team) -> LibraryCholesky | BlockCholesky:
+    """Return a factorisation of the whole symmetric A that solves with many right-hand sides, in its precision.
 
     Sets: A, overwritten.
 
@@ -50,14 +51,15 @@ def factorise(A: np.ndarray, team: Team) -> SmallCholesky | BlockCholesky:
     scipy.linalg.LinAlgError
         When A is not positive definite in its precision.
     """
-    return SmallCholesky(A) if len(A) <= _SMALL else BlockCholesky(A, team)
+    small = team.n_threads == 1 or len(A) <= max(_SMALL, _SMALL_SHARED // team.n_threads)
+    return LibraryCholesky(A) if small else BlockCholesky(A, team)
 
 
-class SmallCholesky:
-    """A = L L' by one call of the library."""
+class LibraryCholesky:
+    """A = L L' by one call of the library, which sees the rows of A as columns."""
 
     def __init__(self, A: np.ndarray) -> None:
-        self._factor = cho_factor(A, lower=True, overwrite_a=True, check_finite=False)
+        self._factor = cho_factor(A.T, lower=True, overwrite_a=True, check_finite=False)
 
     def solve(self, rhs: np.ndarray) -> np.ndarray:
         """Return A^-1 rhs."""

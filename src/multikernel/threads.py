@@ -13,6 +13,9 @@ from contextlib import AbstractContextManager
 from functools import cache
 from itertools import pairwise
 
+# bytes that one thread reads in the time that it takes to wake another, several times over
+_WORTH_A_THREAD = 4 << 20
+
 
 def available_threads() -> int:
     """Number of threads this process may use: its CPU affinity, or less where ``OMP_NUM_THREADS`` says so.
@@ -86,8 +89,15 @@ class Team:
             future.result()
         return results
 
-    def split(self, n: int, grain: int = 1) -> list[tuple[int, int]]:
-        """Cut ``range(n)`` into at most ``n_threads`` runs of at least ``grain`` items."""
-        parts = max(1, min(self.n_threads, n // max(1, grain)))
+    def split(self, n: int, grain: int = 1, item_bytes: int | None = None) -> list[tuple[int, int]]:
+        """Cut ``range(n)`` into at most ``n_threads`` runs of at least ``grain`` items, each worth a thread.
+
+        ``item_bytes`` is what one item reads, where that is little work: waking a thread takes as long as reading
+        megabytes.
+        """
+        parts = min(self.n_threads, n // max(1, grain))
+        if item_bytes is not None:
+            parts = min(parts, n * item_bytes // _WORTH_A_THREAD)
+        parts = max(1, parts)
         edges = [n * i // parts for i in range(parts + 1)]
         return [(lo, hi) for lo, hi in pairwise(edges) if hi > lo]

@@ -152,11 +152,11 @@ class Gram(ABC):
 
     def forms(self, F: np.ndarray, a: np.ndarray) -> np.ndarray:
         """<K_k b, a> for every kernel, shape (p,), F the outputs of b."""
-        return np.tensordot(F, a, a.ndim)
+        return F @ a if a.ndim == 1 else np.tensordot(F, a, a.ndim)
 
     def mix(self, beta: np.ndarray, F: np.ndarray) -> np.ndarray:
         """Outputs of the combined kernel, sum_k beta_k F_k."""
-        return np.tensordot(beta, F, 1)
+        return beta @ F if F.ndim == 2 else np.tensordot(beta, F, 1)
 
     def each(self, F: np.ndarray) -> np.ndarray:
         """Outputs of every kernel, shape (p, n) or (p, n, c)."""

@@ -87,7 +87,7 @@ class Combined:
         team = self.gram.team
         team.run(
             partial(gather_block, self.matrix, self.scale, idx, lo, hi, out)
-            for lo, hi in team.split(len(idx), 32)
+            for lo, hi in team.split(len(idx), 32, len(idx) * out.itemsize)
         )
         return out
 
@@ -103,7 +103,7 @@ class Combined:
         which = np.zeros(1, np.intp)
         team.run(
             partial(add_outputs, self.matrix[None], which, idx, D, 0, 1, lo, hi, out)
-            for lo, hi in team.split(n, 256)
+            for lo, hi in team.split(n, 256, len(idx) * self.matrix.itemsize)
         )
         return out[0]
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -92,6 +92,10 @@ class DenseGram(Gram):
 
     def _members(self, kernels: np.ndarray):
         """Split kernel numbers by group: (positions in ``kernels``, numbers within the group, matrices)."""
+        if len(self._groups) == 1:
+            if len(kernels):
+                yield np.arange(len(kernels)), kernels, self._groups[0]
+            return
         group = np.searchsorted(self._first, kernels, side="right") - 1
         for g in np.unique(group):
             at = np.flatnonzero(group == g)
@@ -105,6 +109,10 @@ class DenseGram(Gram):
         return out
 
     def diag(self):
+        return self._diag
+
+    @cached_property
+    def _diag(self) -> np.ndarray:
         s, u, A, B = self.form.scale, self.form.u, self.form.A, self.form.B
         d = np.array([np.diagonal(self.raw(k)) for k in range(self.n_kernels)], np.float64)
         d = s[:, None] * (d if u is None else u**2 * d)
@@ -123,7 +131,7 @@ class DenseGram(Gram):
             loop = partial(add_combined_rows, K, kernels, coef[at])
             if u is not None:
                 loop = partial(add_scaled_rows, K, kernels, coef[at], u[active[at]].astype(self.dtype))
-            spans = self.team.split(len(rows), 4)
+            spans = self.team.split(len(rows), 4, len(at) * self.n_samples * K.itemsize)
             self.team.run(partial(loop, rows, slots, lo, hi, fresh, out) for lo, hi in spans)
             fresh = False
         if fresh:
@@ -151,8 +159,9 @@ class DenseGram(Gram):
         for at, members, K in self._members(kernels):
             Dg, Fg = D[at], target[at[0] : at[-1] + 1]  # members of a group are consecutive
             wide = len(at) < self.team.n_threads
-            for lo, hi in self.team.split(self.n_samples, 64) if wide else [(0, self.n_samples)]:
-                for first, last in [(0, len(at))] if wide else self.team.split(len(at)):
+            of_row, of_kernel = len(at) * len(idx) * K.itemsize, self.n_samples * len(idx) * K.itemsize
+            for lo, hi in self.team.split(self.n_samples, 64, of_row) if wide else [(0, self.n_samples)]:
+                for first, last in [(0, len(at))] if wide else self.team.split(len(at), 1, of_kernel):
                     calls.append(partial(add_outputs, K, members, idx, Dg, first, last, lo, hi, Fg))
         self.team.run(calls)
         if u is not None:
