@@ -100,12 +100,16 @@ class Machine(ABC):
     bursts : bool
         Whether a few inner steps cost much less than a whole solution, so that interleaving them with steps on
         the weights pays.
+    inner_accuracy : float
+        How accurate a solution inside a second-order method should be, as a fraction of the outer gap: where it is
+        cheap, more accuracy saves outer steps.
     """
 
     n_samples: int
     scale: float
     loss: Any = None
     bursts: bool = False
+    inner_accuracy: float = 0.3
 
     @property
     def words(self) -> str:

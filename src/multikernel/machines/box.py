@@ -9,6 +9,7 @@ hold them where they are get set aside, the rest is solved as a smaller problem,
 from __future__ import annotations
 
 from copy import copy
+from functools import lru_cache
 
 import numpy as np
 from scipy.linalg import LinAlgError
@@ -52,6 +53,7 @@ class BoxMachine(Machine):
     lo: np.ndarray
     hi: np.ndarray
     bursts = True
+    inner_accuracy = 0.03
     eps: float = 0.0
     balanced: bool = True
     total: float = 0.0
@@ -240,9 +242,14 @@ class Climb:
                 return status, used, top, bottom
 
 
+@lru_cache(maxsize=4)
+def _tie_breakers(n: int) -> np.ndarray:
+    return np.random.default_rng(n).random(n) * 1e-6
+
+
 def _working_set(G: np.ndarray, up: np.ndarray, low: np.ndarray, size: int) -> np.ndarray:
     """Return the worst violators, half of them able to grow and half to shrink, ties broken at random, sorted."""
-    noise = np.random.default_rng(len(G)).random(len(G)) * 1e-6
+    noise = _tie_breakers(len(G))
     half = min(size // 2, len(G))
     grow = np.argpartition(-(G + up) - noise, half - 1)[:half]
     shrink = np.argpartition(G + low - noise, half - 1)[:half]

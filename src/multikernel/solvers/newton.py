@@ -49,12 +49,13 @@ class Newton(Solver):
 
     Parameters
     ----------
-    inner : float
-        Accuracy of the inner solver as a fraction of the current gap.
+    inner : float, optional
+        Accuracy of the inner solver as a fraction of the current gap; that of the machine by default.
     epochs, burst : int
         Largest number of interleaved epochs, and size of the working set of each per 2000 samples.
-    handover : float
-        Relative gap at which interleaving ends.
+    handover, far : float
+        Relative gap at which interleaving ends, and gap above which the last epoch is left out: at large C bursts do
+        not lead there.
     patience : int
         Steps without progress before the other method takes over.
     fallback : Solver
@@ -63,10 +64,11 @@ class Newton(Solver):
 
     requires: ClassVar[tuple[str, ...]] = ("machine.curvature", "mixing.newton_step")
 
-    inner: float = 0.3
+    inner: float | None = None
     epochs: int = 4
     burst: int = 600
     handover: float = 0.25
+    far: float = 0.7
     patience: int = 3
     fallback: Solver = field(default_factory=lambda: Alternating(patience=5))
 
@@ -76,10 +78,11 @@ class Newton(Solver):
 
     def step(self, point: Point, state: _State, certificate: Certificate) -> Step:
         gap = certificate.relative
-        accuracy = self.inner * max(certificate.gap, 0.3 * state.tol * certificate.size)
+        inner = point.problem.machine.inner_accuracy if self.inner is None else self.inner
+        accuracy = inner * max(certificate.gap, 0.3 * state.tol * certificate.size)
         lower = -np.inf
         # without bursts an epoch is a whole solution: one at the start, one after a closed-form step
-        epochs = self.epochs if point.problem.machine.bursts else min(2, self.epochs)
+        epochs = self.epochs - (gap > self.far) if point.problem.machine.bursts else min(2, self.epochs)
         if state.interleaving and state.epochs < epochs and gap > self.handover:
             self._interleave(point, state, accuracy)
         elif state.waited < self.patience:
