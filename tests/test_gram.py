@@ -10,9 +10,12 @@ import pytest
 from multikernel.gram import choose
 from multikernel.gram.choose import choose_storage, free_memory, parse_bytes, row_budget, storage_dtype
 from multikernel.gram.dense import AffineForm, DenseGram
+from multikernel.gram.gather import gather, gather_square
 from multikernel.gram.lazy import LazyGram
 from multikernel.gram.mapped import MappedGram, mapped_stack
+from multikernel.gram.stack import stack_kernels
 from multikernel.gram.subset import SubsetGram
+from multikernel.threads import Team
 
 P, N = 3, 21
 
@@ -307,3 +310,32 @@ def test_names_of_the_package_load_at_first_use():
         assert name in dir(room)
     with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
         _ = room.Nothing
+
+
+@pytest.mark.parametrize("order", ["runs", "scattered", "one run", "reversed"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64])
+def test_rows_and_columns_of_a_stack_are_gathered_with_their_sums(order, dtype):
+    K = (10.0 * make_stack()).astype(dtype)
+    rows = {
+        "runs": np.r_[0:4, 6:13, 15, 17:21],
+        "scattered": np.random.default_rng(0).permutation(N)[:13],
+        "one run": np.arange(3, 17),
+        "reversed": np.arange(N)[::-2],
+    }[order]
+    part = stack_kernels(K)[rows]
+    wanted = K[:, rows][:, :, rows]
+    space = None
+    for team in (Team(1), Team(2)):
+        found, sums = gather_square(part, team, space)
+        np.testing.assert_array_equal(found, wanted.astype(part.dtype))
+        np.testing.assert_allclose(sums.row_sums, wanted.sum(axis=2, dtype=float), rtol=1e-12, atol=1e-5)
+        np.testing.assert_allclose(sums.diagonal, np.diagonal(wanted, axis1=1, axis2=2), rtol=1e-6)
+        assert space is None or np.shares_memory(found, space)
+        space = found.base
+    small, _ = gather_square(part[: len(rows) // 2], Team(1), space)
+    assert np.shares_memory(small, space) and small.flags.c_contiguous
+    large, _ = gather_square(stack_kernels(K), Team(1), space)
+    assert not np.shares_memory(large, space)
+    np.testing.assert_array_equal(large, K.astype(part.dtype))
+    for k in range(P):
+        np.testing.assert_array_equal(gather(K[k], rows, rows[:5]), K[k][rows][:, rows[:5]])
