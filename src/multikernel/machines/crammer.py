@@ -5,7 +5,8 @@
 A is (n, c). The primal is 1/2 tr A'KA + sum_i C_i max_u ([u != y_i] + F_iu - F_{i,y_i})_+, F = KA + b. Rows are moved
 one at a time, each to the projection of A_i + g_i / K_ii onto its set; biases are multipliers of the column sums, which
 a small penalty keeps near zero on the way and which are made zero, by moves within rows, in what is returned. Where
-rows alone are slow (low ranks, large costs), Newton steps on the free entries finish the work.
+rows alone are slow (large costs), Newton steps on the free entries finish the work or, on a kernel of low rank, an
+interior-point method.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from multikernel.gram.combined import Combined
 from multikernel.machines.base import ConicMachine, Curvature
 from multikernel.machines.biases import best_biases
 from multikernel.machines.crammer_loops import CONVERGED, climb
+from multikernel.machines.lowrank import low_rank_factor, solve_low_rank
 from multikernel.machines.rows import BURST, FINER, ROUNDING, ROWS, Ascent, BestBiases, RowMachine
 
 # row steps per sample without convergence before the free entries are moved together, and how often that is done
@@ -107,13 +109,18 @@ class CrammerSinger(RowMachine):
         if max_steps is not None:
             ascent.run(BURST * max_steps)
             return ascent.feasible()
-        polished, turn, before = None, -1, np.inf
+        polished: tuple[np.ndarray, np.ndarray] | None = None
+        turn, before, ranked = -1, np.inf, False
         while turn < _ROUNDS - 1:
             status, _ = ascent.run(_PATIENCE * self.n_samples)
             a = ascent.feasible()
             gap = ascent.gap(a)
             if gap <= accuracy:
                 return a
+            if status != CONVERGED and not ranked:
+                ranked, polished = True, self._by_rank(combined)
+                if polished is not None and self._gap(*polished)[0] <= accuracy:
+                    return polished[0]
             if not self.balanced and status != CONVERGED and gap <= _HALF * before:
                 # rows alone get there, and cost far less than Newton steps on many free entries
                 before = gap
@@ -140,6 +147,14 @@ class CrammerSinger(RowMachine):
             ascent = self._ascent(self, combined, a, f, ROWS * accuracy)
             ascent.rho[0] = max(ascent.rho[0], rho)
         return a
+
+    def _by_rank(self, combined: Combined) -> tuple[np.ndarray, np.ndarray] | None:
+        """Return the solution on a kernel of low rank and its outputs, None on other kernels."""
+        G = low_rank_factor(combined, self.n_classes)
+        if G is None:
+            return None
+        a = self.repair(solve_low_rank(G, self.y, self.C, self.n_classes, self.balanced))
+        return a, combined.apply_change(a)
 
     def _polish(self, combined: Combined, a: np.ndarray, f: np.ndarray, accuracy: float):
         """Newton steps on the free entries, each as far as the bounds allow: what single rows cannot do on low ranks.

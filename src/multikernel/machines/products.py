@@ -48,6 +48,10 @@ class ProductCrammerSinger(CrammerSinger):
     def _ascent(self):
         return _ProductAscent
 
+    def _by_rank(self, combined):
+        # products have the ranks of kernels on the samples times those on the classes
+        return None
+
     def _step(self, combined, free, R):
         blocks = ProductDifferences(combined, _some(free), self.balanced)
         return blocks.rows, blocks.solve(R)
