@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from problems_margin import views
 from reference_margin import eta_of, margin_programme
 from scipy.optimize import linprog
-from test_margin import views
 
 from multikernel import M3KClassifier, MKLClassifier, UFOMKLClassifier, stack_kernels
 from multikernel.theory import (
