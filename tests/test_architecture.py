@@ -23,7 +23,7 @@ LEVELS = (
     ("gram", "losses", "spd"),
     ("certificate", "cones", "machines", "margins", "masters", "mixing", "problem", "solution"),
     ("solvers",),
-    ("primal", "solve"),
+    ("primal", "solve", "warm"),
     ("datasets", "kernels"),
     ("twostage",),
     ("estimators",),

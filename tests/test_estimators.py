@@ -46,7 +46,7 @@ ESTIMATORS = [
     MKLRegressor(
         [RBF(), ("linear", Linear(), slice(None))], norm=2.0, normalize=["center", "cosine"], fit_intercept=False
     ),
-    MKLClassifierCV(Cs=[0.1, 1.0], cv=2),
+    MKLClassifierCV(Cs=[0.1, 1.0], cv=2, tol=1e-2),
     MKLRegressorCV([RBF(width=2.0), Linear()], Cs=[0.1, 1.0], norms=[1.0, 2.0], cv=2),
     M3KClassifier(),
     M3KClassifier([RBF(), ("linear", Linear(), slice(None))], normalize="cosine", gamma0_fraction=0.5),

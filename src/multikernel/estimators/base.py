@@ -30,8 +30,8 @@ from multikernel.machines.base import Machine
 from multikernel.mixing import Mixing, mixing_for
 from multikernel.problem import Problem
 from multikernel.solution import INTERRUPTED, Solution
-from multikernel.solve import solve
 from multikernel.threads import resolve_threads
+from multikernel.warm import solve_from
 
 
 class BaseMKL(_BaseComposition):
@@ -105,12 +105,16 @@ class BaseMKL(_BaseComposition):
 
     # ---- the parts of a fit
 
+    def _checked(self, check: Callable[[], Any]) -> Any:
+        """Return what ``check`` makes of parameters and samples; models that a search trains on the same share it."""
+        return check() if self._lent is None else self._lent.checked(self, check)
+
     def _make_kernels(self, X: Any, weight: np.ndarray | None, linear: bool = False) -> TrainingKernels:
         """Fit the kernels and evaluate them on the training samples; a stack leaves out weights of zero.
 
         ``linear`` says that all machines have one that works on explicit features.
         """
-        if self._lent is not None:
+        if self._lent is not None and self._lent.kernels is not None:
             return self._lent.kernels
         options = {
             "psd": self.psd, "gram": self.gram, "memory_limit": self.memory_limit,
@@ -142,7 +146,7 @@ class BaseMKL(_BaseComposition):
         With ``outputs`` the kernels are their products with kernels on the classes.
         """
         solutions: list[Solution] = []
-        starts = [None] * len(machines) if self._lent is None else self._lent.starts(machines)
+        starts = [None] * len(machines) if self._lent is None else self._lent.starts(machines, subsets)
         while len(solutions) < len(machines):
             t = len(solutions)
             # Ctrl-C ends the whole fit: what follows keeps its start
@@ -154,9 +158,9 @@ class BaseMKL(_BaseComposition):
                 start = (mixing.admit(start[0]), *start[1:])
             with progress(self.verbose, self.tol, labels[t]) as show:
                 callback = self._watch(show, kernels, subsets[t], labels[t], outputs)
-                solution = solve(
-                    Problem(gram, suited_machine(gram, machines[t]), mixing), self.solver,
-                    tol=self.tol, max_iter=0 if interrupted else self.max_iter, start=start, callback=callback,
+                solution = solve_from(
+                    Problem(gram, suited_machine(gram, machines[t]), mixing), start, self.solver,
+                    tol=self.tol, max_iter=0 if interrupted else self.max_iter, callback=callback,
                 )  # fmt: skip
             if interrupted:
                 solution = replace(solution, status=INTERRUPTED)
@@ -170,7 +174,7 @@ class BaseMKL(_BaseComposition):
             else:
                 solutions.append(solution)
         if self._lent is not None:
-            self._lent.keep(machines, solutions)
+            self._lent.keep(machines, solutions, subsets)
         return solutions
 
     def _watch(

@@ -9,7 +9,7 @@ from scipy.special import log_softmax, softmax
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.metaestimators import available_if
 
-from multikernel.estimators.classes import ScoreClassifier, check_classes
+from multikernel.estimators.classes import ClassSamples, ScoreClassifier, check_classes
 from multikernel.estimators.featured import is_linear
 from multikernel.estimators.multiclass import binary_tasks, pairwise_votes
 from multikernel.estimators.reporting import contributions, warn_unfinished
@@ -234,8 +234,7 @@ class MKLClassifier(ScoreClassifier):
         MKLClassifier
             The fitted estimator.
         """
-        check_parameters(self, loss=loss_rule(CLASSIFICATION, "classification"), gram=GRAM_OR_FEATURES)
-        samples = check_classes(self, X, y, sample_weight)
+        samples = self._checked(lambda: self._check(X, y, sample_weight))
         codes, own = samples.codes, None if samples.weight is None else samples.own
         kernels = self._make_kernels(samples.X, samples.weight, linear=self._one_column())
         cost = self._costs(codes, samples.y, own)
@@ -270,6 +269,11 @@ class MKLClassifier(ScoreClassifier):
             self.pairs_ = [(self.classes_[i], self.classes_[j]) for i in range(n) for j in range(i + 1, n)]
         warn_unfinished(self, solutions, labels)
         return self
+
+    def _check(self, X: Any, y: Any, sample_weight: Any) -> ClassSamples:
+        """Return valid samples, or raise one sentence about a parameter or about them."""
+        check_parameters(self, loss=loss_rule(CLASSIFICATION, "classification"), gram=GRAM_OR_FEATURES)
+        return check_classes(self, X, y, sample_weight)
 
     def _one_column(self) -> bool:
         """Whether every problem has one column of coefficients and a loss that goes with explicit features."""

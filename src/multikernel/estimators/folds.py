@@ -66,17 +66,29 @@ class FoldStack(StackedKernels):
         The test rows.
     clean : bool
         Whether the whole stack is known to be finite, symmetric and without negative eigenvalues.
+    space : ndarray, optional
+        A flat array in which the training rows may be gathered.
     """
 
-    def __init__(self, stack: KernelStack, test: KernelStack, *args: Any, clean: bool, **options: Any) -> None:
-        self.test, self._clean = test, clean
+    def __init__(
+        self,
+        stack: KernelStack,
+        test: KernelStack,
+        *args: Any,
+        clean: bool,
+        space: np.ndarray | None = None,
+        **options: Any,
+    ) -> None:
+        self.test, self._clean, self.space = test, clean, space
         super().__init__(stack, *args, **options)
 
     def _examined(self, kind, in_place):
         if not self._clean or in_place or kind != "dense":
             return super()._examined(kind, in_place)
         self._indefinite = np.zeros(len(self.names), bool)
-        return gather_square(self.stack, Team(self._n_threads))
+        matrices, sums = gather_square(self.stack, Team(self._n_threads), self.space)
+        self.space = matrices.base
+        return matrices, sums
 
     def _expansion(self, terms, offset, active, kept):
         whole = partial(super()._expansion, terms, offset, active, kept)

@@ -181,10 +181,7 @@ class MKLRegressor(RegressorMixin, BaseMKL):
         MKLRegressor
             The fitted estimator.
         """
-        check_parameters(self, loss=loss_rule(REGRESSION, "regression"), gram=GRAM_OR_FEATURES)
-        X = check_samples(self, X, reset=True)
-        y = check_numbers(self, X, y)
-        weight = check_weight(X, sample_weight)
+        X, y, weight = self._checked(lambda: self._check(X, y, sample_weight))
         kept = np.arange(len(y)) if weight is None else np.flatnonzero(weight)
         own = None if weight is None else weight[kept]
         machine = regression_machine(self, y[kept], self.C * (np.ones(len(kept)) if own is None else own))
@@ -198,6 +195,12 @@ class MKLRegressor(RegressorMixin, BaseMKL):
         self.support_ = kept[self._support]
         warn_unfinished(self, solutions, ["regression"])
         return self
+
+    def _check(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, np.ndarray, np.ndarray | None]:
+        """Return valid samples, targets and weights, or raise one sentence about a parameter or about them."""
+        check_parameters(self, loss=loss_rule(REGRESSION, "regression"), gram=GRAM_OR_FEATURES)
+        X = check_samples(self, X, reset=True)
+        return X, check_numbers(self, X, y), check_weight(X, sample_weight)
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the predicted target of each sample.

@@ -73,9 +73,9 @@ class MKLClassifierCV(SearchCV, MKLClassifier):
     Notes
     -----
     Widths and normalisations are learned on the training samples of each fold, once for the whole grid; all other
-    kernels are computed once and sliced. Along C each problem starts at the solution of its neighbour, so that a model
-    of a fold agrees with that of GridSearchCV up to ``tol``: where two points score alike, a small ``tol`` makes the
-    choices agree as well.
+    kernels are computed once and sliced. Along C each problem starts at the solution of its neighbour, and the last
+    training at the mean of the folds, so that models agree with those of GridSearchCV up to ``tol``: where two points
+    score alike, a small ``tol`` makes the choices agree as well.
 
     Examples
     --------
@@ -238,9 +238,9 @@ class MKLRegressorCV(SearchCV, MKLRegressor):
     Notes
     -----
     Widths and normalisations are learned on the training samples of each fold, once for the whole grid; all other
-    kernels are computed once and sliced. Along C each problem starts at the solution of its neighbour, so that a model
-    of a fold agrees with that of GridSearchCV up to ``tol``: where two points score alike, a small ``tol`` makes the
-    choices agree as well.
+    kernels are computed once and sliced. Along C each problem starts at the solution of its neighbour, and the last
+    training at the mean of the folds, so that models agree with those of GridSearchCV up to ``tol``: where two points
+    score alike, a small ``tol`` makes the choices agree as well.
 
     Examples
     --------

@@ -12,6 +12,7 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from inspect import signature
 from numbers import Real
 from types import MappingProxyType
@@ -28,9 +29,10 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from multikernel.estimators.base import BaseMKL
 from multikernel.estimators.folds import FoldExpansion, fixed_kernels
-from multikernel.estimators.path import FoldResult, Lent, Task, make_kernels, run_fold
+from multikernel.estimators.path import FoldResult, Lent, Pooled, Task, make_kernels, run_fold
 from multikernel.estimators.results import results_table, weights_path
 from multikernel.estimators.samples import as_numbers, check_samples, check_weight
+from multikernel.estimators.training import TrainingKernels
 from multikernel.estimators.validation import RULES, check_parameters
 from multikernel.gram.choose import default_limit, parse_bytes, storage_dtype
 from multikernel.kernels.spec import expand_entries
@@ -85,13 +87,14 @@ class SearchCV(BaseMKL):
                 error_score=self.error_score,
             )  # fmt: skip
             folds = Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(run_fold)(task, *split) for split in splits)
+            task.spare.clear()
         self._report(folds, len(points))
         self.cv_results_ = results_table(points, folds)
         self.weights_path_ = weights_path(folds, len(points))
         self.n_splits_, self.scorer_, self.multimetric_ = len(splits), scorer, False
         self._choose(points)
         if self.refit:
-            self._refit(base, task, whole if self._precomputed else None)
+            self._refit(base, task, folds, (lambda: whole.kernels) if self._precomputed else None)
         return self
 
     # ---- parameters
@@ -186,14 +189,17 @@ class SearchCV(BaseMKL):
         for name in set(AXES.values()) & set(own):
             setattr(self, f"{name}_", self.best_params_.get(name, own[name]))
 
-    def _refit(self, base: Any, task: Task, lent: Lent | None) -> None:
+    def _refit(
+        self, base: Any, task: Task, folds: list[FoldResult], make: Callable[[], TrainingKernels] | None
+    ) -> None:
         """Sets: best_estimator_, refit_time_, and the fitted attributes of the best estimator."""
         model = base.set_params(**self.best_params_)
-        if lent is None and task.known:
-            every = np.arange(len(task.y))
-            lent = Lent(lambda: make_kernels(replace(task, model=clone(base)), every, every[:0]))
+        every = np.arange(len(task.y))
+        if make is None and task.known:
+            make = partial(make_kernels, replace(task, model=clone(base)), every, every[:0])
         # kernels that were computed, or examined, already
-        model._lent = lent
+        taking_part = np.ones(len(every), bool) if task.weight is None else task.weight > 0
+        model._lent = Pooled(make, taking_part, [fold.found[self.best_index_] for fold in folds])
         began = time.perf_counter()
         model.fit(task.X, task.y, **({} if task.weight is None else {"sample_weight": task.weight}))
         self.refit_time_ = time.perf_counter() - began

@@ -107,9 +107,10 @@ def check_parameters(estimator: Any, /, **own: tuple[Callable[[Any], bool], str]
         Rules of this estimator that take the place of the general ones.
     """
     rules = {**RULES, **own}
-    _check_kernel_names(estimator, estimator.kernels)
+    params = estimator.get_params(deep=False)
+    _check_kernel_names(estimator, params)
     owner = type(estimator).__name__
-    for name, value in estimator.get_params(deep=False).items():
+    for name, value in params.items():
         if name not in rules or rules[name][0](value):
             continue
         near = get_close_matches(str(value), _WORDS[name](), 1) if name in _WORDS else []
@@ -117,9 +118,9 @@ def check_parameters(estimator: Any, /, **own: tuple[Callable[[Any], bool], str]
         raise ValueError(f"The '{name}' parameter of {owner} must be {rules[name][1]}. Got {value!r} instead.{hint}")
 
 
-def _check_kernel_names(estimator: Any, kernels: Any) -> None:
+def _check_kernel_names(estimator: Any, own: dict[str, Any]) -> None:
     """Raise unless the names of (name, kernel, columns) entries can stand beside the parameters."""
-    own = estimator.get_params(deep=False)
+    kernels = own["kernels"]
     for entry in kernels if isinstance(kernels, list) else ():
         if isinstance(entry, tuple) and entry and entry[0] in own:
             raise ValueError(

@@ -1,0 +1,84 @@
+"""Problems that start near their solution: first on the kernels that have weight there, then on all of them.
+
+Along a path the kernels without weight rarely get any. While the problem of the others is solved nothing is read of
+them; one product each with the coefficients found then tells, through the certificate, whether they matter. Where they
+do the solver goes on with all kernels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from multikernel.mixing import Simplex
+from multikernel.problem import Problem
+from multikernel.solution import INTERRUPTED, Solution
+from multikernel.solve import solve
+from multikernel.solvers import Solver
+
+Start = tuple[np.ndarray, np.ndarray, tuple[np.ndarray, np.ndarray] | None]
+
+# largest part of the kernels with which it pays to begin, and what is asked of them in units of the tolerance: the
+# others may then have a form that exceeds theirs by a little
+_PART, _ASKED = 0.6, 0.7
+
+
+def solve_from(
+    problem: Problem,
+    start: Start | None,
+    solver: str | Solver = "auto",
+    *,
+    tol: float = 1e-3,
+    max_iter: int = 500,
+    callback: Callable[[dict], None] | None = None,
+) -> Solution:
+    """Solve a problem from a start, or from nothing where that is None; parameters otherwise as those of `solve`.
+
+    Parameters
+    ----------
+    start : (beta, a, (b, F) or None), optional
+        Weights and coefficients; and, where known, the outputs F_k = K_k b of other coefficients, without which all
+        kernels take part from the beginning.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from multikernel.gram.dense import DenseGram
+    >>> from multikernel.machines.svc import SVC
+    >>> from multikernel.mixing import Simplex
+    >>> x = np.array([-2.0, -1.0, 1.0, 2.0])
+    >>> gram = DenseGram(np.stack([np.outer(x, x), np.eye(4)]))
+    >>> first = solve(Problem(gram, SVC(np.sign(x), 2.0), Simplex()), tol=1e-6)
+    >>> known = (first.dual_coef, first.outputs)
+    >>> second = solve_from(Problem(gram, SVC(np.sign(x)), Simplex()), (first.weights, first.dual_coef, known))
+    >>> second.weights.round(3), second.n_iter
+    (array([1., 0.]), 0)
+    """
+    gram, mixing = problem.gram, problem.mixing
+    plain = gram.kind in ("dense", "mapped") and gram.on_classes(0) is None
+    if start is None or start[2] is None or not isinstance(mixing, Simplex) or not plain or not _few(start[0]):
+        return solve(problem, solver, tol=tol, max_iter=max_iter, start=start, callback=callback)
+    beta, a, (b, F) = start
+    some, others = np.flatnonzero(beta), np.flatnonzero(beta == 0)
+    part = Problem(gram.some(some), problem.machine, mixing.restrict(some))
+    first = solve(
+        part, solver, tol=_ASKED * tol, max_iter=max_iter, start=(mixing.saturate(beta[some]), a, (b, F[some]))
+    )
+    weights, outputs = np.zeros_like(beta), np.empty_like(F)
+    weights[some], outputs[some] = first.weights, first.outputs
+    outputs[others] = F[others] + gram.apply(first.dual_coef - b, others)
+    interrupted = first.status == INTERRUPTED
+    second = solve(
+        problem, solver, tol=tol, max_iter=0 if interrupted else max_iter - first.n_iter,
+        start=(weights, first.dual_coef, (first.dual_coef, outputs)), callback=callback,
+    )  # fmt: skip
+    curvature = second.curvature.copy()
+    curvature[some] = np.minimum(curvature[some], first.curvature)
+    return replace(second, curvature=curvature, status=INTERRUPTED if interrupted else second.status)
+
+
+def _few(beta: np.ndarray) -> bool:
+    """Whether few enough kernels have weight."""
+    return bool(0 < np.count_nonzero(beta) <= _PART * len(beta))
