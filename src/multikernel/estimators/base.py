@@ -50,7 +50,7 @@ class BaseMKL(_BaseComposition):
     n_jobs: int | None
     _expansion: Expansion
     callback: Callable[[dict], None] | None = None
-    # what a search lends to the models of one path: kernels, starts, outputs (multikernel.estimators.path)
+    # what a search lends to the models of one path: kernels, starts, outputs (multikernel.estimators.lending)
     _lent: Any = None
 
     # ---- parameters: name__gamma of the entries (name, kernel, columns)

@@ -29,7 +29,8 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from multikernel.estimators.base import BaseMKL
 from multikernel.estimators.folds import FoldExpansion, fixed_kernels
-from multikernel.estimators.path import FoldResult, Lent, Pooled, Task, make_kernels, run_fold
+from multikernel.estimators.lending import Lent, Pooled
+from multikernel.estimators.path import FoldResult, Task, make_kernels, run_fold
 from multikernel.estimators.results import results_table, weights_path
 from multikernel.estimators.samples import as_numbers, check_samples, check_weight
 from multikernel.estimators.training import TrainingKernels
