@@ -17,7 +17,7 @@ from multikernel.threads import Team
 
 _BLOCK = 192
 # up to this size, and to that size shared among the threads, one call of the library is faster than blocks
-_SMALL, _SMALL_SHARED = 512, 3000
+_SMALL, _SMALL_SHARED = 512, 2000
 
 
 def solve_spd(A: np.ndarray, rhs: np.ndarray, team: Team) -> np.ndarray:
