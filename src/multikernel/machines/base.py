@@ -100,6 +100,8 @@ class Machine(ABC):
     bursts : bool
         Whether a few inner steps cost much less than a whole solution, so that interleaving them with steps on
         the weights pays.
+    bursts_reach : float
+        Relative gap that bursts should have reached before the last of them, which is left out otherwise.
     inner_accuracy : float
         How accurate a solution inside a second-order method should be, as a fraction of the outer gap: where it is
         cheap, more accuracy saves outer steps.
@@ -109,6 +111,7 @@ class Machine(ABC):
     scale: float
     loss: Any = None
     bursts: bool = False
+    bursts_reach: float = np.inf
     inner_accuracy: float = 0.3
 
     @property

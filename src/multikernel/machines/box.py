@@ -53,6 +53,8 @@ class BoxMachine(Machine):
     lo: np.ndarray
     hi: np.ndarray
     bursts = True
+    # at large costs bursts lead nowhere
+    bursts_reach = 0.7
     inner_accuracy = 0.03
     eps: float = 0.0
     balanced: bool = True

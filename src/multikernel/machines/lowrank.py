@@ -16,8 +16,8 @@ from scipy.linalg import LinAlgError, cho_solve
 
 from multikernel.gram.combined import Combined
 
-# largest number r c of unknowns, and largest rank as a part of the samples
-_UNKNOWNS, _PART = 600, 0.5
+# largest number of unknowns, squared, in units of n c: a solution then costs as much as some ten rounds of row steps
+_UNKNOWNS = 6.0
 # diagonal that a factor may leave, relative to the largest one
 _LEFT = {"f": 3e-7, "d": 1e-13}
 # part of the way to the boundary, and number of steps
@@ -32,7 +32,8 @@ def low_rank_factor(combined: Combined, n_classes: int) -> np.ndarray | None:
     Only the r rows of the pivots are formed.
     """
     left = combined.diag.astype(np.float64)
-    n, most = len(left), int(min(_UNKNOWNS // n_classes, _PART * len(left)))
+    n = len(left)
+    most = int(np.sqrt(_UNKNOWNS * n * n_classes) / n_classes)
     enough = _LEFT[combined.matrix.dtype.char] * float(left.max())
     G = np.zeros((n, most))
     for r in range(most + 1):

@@ -53,9 +53,8 @@ class Newton(Solver):
         Accuracy of the inner solver as a fraction of the current gap; that of the machine by default.
     epochs, burst : int
         Largest number of interleaved epochs, and size of the working set of each per 2000 samples.
-    handover, far : float
-        Relative gap at which interleaving ends, and gap above which the last epoch is left out: at large C bursts do
-        not lead there.
+    handover : float
+        Relative gap at which interleaving ends.
     patience : int
         Steps without progress before the other method takes over.
     fallback : Solver
@@ -68,7 +67,6 @@ class Newton(Solver):
     epochs: int = 4
     burst: int = 600
     handover: float = 0.25
-    far: float = 0.7
     patience: int = 3
     fallback: Solver = field(default_factory=lambda: Alternating(patience=5))
 
@@ -78,11 +76,12 @@ class Newton(Solver):
 
     def step(self, point: Point, state: _State, certificate: Certificate) -> Step:
         gap = certificate.relative
-        inner = point.problem.machine.inner_accuracy if self.inner is None else self.inner
+        machine = point.problem.machine
+        inner = machine.inner_accuracy if self.inner is None else self.inner
         accuracy = inner * max(certificate.gap, 0.3 * state.tol * certificate.size)
         lower = -np.inf
         # without bursts an epoch is a whole solution: one at the start, one after a closed-form step
-        epochs = self.epochs - (gap > self.far) if point.problem.machine.bursts else min(2, self.epochs)
+        epochs = self.epochs - (gap > machine.bursts_reach) if machine.bursts else min(2, self.epochs)
         if state.interleaving and state.epochs < epochs and gap > self.handover:
             self._interleave(point, state, accuracy)
         elif state.waited < self.patience:
