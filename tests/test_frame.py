@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from problems import random_problem
 from scipy.linalg import LinAlgError
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from multikernel.certificate import certify, relative_gap
 from multikernel.gram.dense import DenseGram
@@ -15,7 +16,7 @@ from multikernel.masters import CutModel
 from multikernel.mixing import mixing_for
 from multikernel.problem import Point, Problem
 from multikernel.spd import solve_spd
-from multikernel.threads import Team, available_threads, resolve_threads
+from multikernel.threads import Team, available_threads, resolve_threads, single_threaded_blas
 
 
 @pytest.mark.parametrize("n_threads", [1, 2, 3])
@@ -28,6 +29,28 @@ def test_a_team_returns_results_in_order_and_splits_everything(n_threads):
         assert team.split(n, 3, item_bytes=10) == team.split(n, n)
         assert team.split(n, 3, item_bytes=1 << 30) == spans
     assert pickle.loads(pickle.dumps(team)).run([lambda: 1, lambda: 2]) == [1, 2]
+
+
+def blas_threads() -> set[int]:
+    return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
+
+
+def test_the_limit_of_blas_is_lifted_by_the_last_that_holds_it():
+    with threadpool_limits(2, user_api="blas"):
+        before = blas_threads()
+        first, second = single_threaded_blas(), single_threaded_blas()
+        first.__enter__()
+        second.__enter__()
+        first.__exit__(None, None, None)
+        assert blas_threads() == {1}
+        with pytest.raises(RuntimeError), single_threaded_blas():
+            raise RuntimeError
+        assert blas_threads() == {1}
+        second.__exit__(None, None, None)
+        assert blas_threads() == before
+        with single_threaded_blas():
+            assert blas_threads() == {1}
+        assert blas_threads() == before
 
 
 def test_an_error_in_a_thread_reaches_the_caller():

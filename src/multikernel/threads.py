@@ -7,11 +7,13 @@ with BLAS threads and with processes started by joblib.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import AbstractContextManager
+from contextlib import contextmanager
 from functools import cache
 from itertools import pairwise
+from threading import Lock
+from typing import Any
 
 # bytes that one thread reads in the time that it takes to wake another, several times over
 _WORTH_A_THREAD = 4 << 20
@@ -44,9 +46,26 @@ def _controller():
     return ThreadpoolController()
 
 
-def single_threaded_blas() -> AbstractContextManager:
-    """Keep BLAS to one thread per call for a while: the team splits the work instead, and its threads never spin."""
-    return _controller().limit(limits=1, user_api="blas")
+_holding = Lock()
+_holders: list[Any] = []
+
+
+@contextmanager
+def single_threaded_blas() -> Iterator[None]:
+    """Keep BLAS to one thread per call for a while: the team splits the work instead, and its threads never spin.
+
+    The limit is set by the first of those that hold it, in whatever threads, and lifted by the last.
+    """
+    with _holding:
+        _holders.append(None if _holders else _controller().limit(limits=1, user_api="blas"))
+    try:
+        yield
+    finally:
+        with _holding:
+            # that of the first is the last to go
+            limit = _holders.pop()
+            if limit is not None:
+                limit.restore_original_limits()
 
 
 class Team:

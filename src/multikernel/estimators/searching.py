@@ -74,7 +74,7 @@ class SearchCV(BaseMKL):
         jobs = min(len(splits), effective_n_jobs(self.n_jobs))
         limit = default_limit() if self.memory_limit is None else parse_bytes(self.memory_limit)
         whole = Lent(lambda: clone(base)._make_kernels(X, weight))
-        # a limit that outlives those of the fits, which several threads would otherwise lift for each other
+        # set once for all fits
         with single_threaded_blas():
             task = Task(
                 model=clone(base).set_params(
