@@ -61,8 +61,10 @@ def make_stars(
     y : ndarray of shape (n_samples,)
         +1 on the outer star, -1 on the inner one.
 
-    References ---------- S. Sonnenburg, G. Raetsch, C. Schaefer. A general and efficient multiple kernel
-    learning algorithm. NIPS 2005.
+    References
+    ----------
+    S. Sonnenburg, G. Raetsch, C. Schaefer. A general and efficient multiple kernel learning algorithm. NIPS
+    2005.
 
     Examples
     --------
@@ -121,8 +123,10 @@ def make_sine(
     y : ndarray of shape (n_samples,)
         The targets.
 
-    References ---------- S. Sonnenburg, G. Raetsch, C. Schaefer. A general and efficient multiple kernel
-    learning algorithm. NIPS 2005.
+    References
+    ----------
+    S. Sonnenburg, G. Raetsch, C. Schaefer. A general and efficient multiple kernel learning algorithm. NIPS
+    2005.
 
     Examples
     --------
@@ -174,8 +178,10 @@ def make_linear_two_sines(
     y : ndarray of shape (n_samples,)
         The targets.
 
-    References ---------- S. Sonnenburg, G. Raetsch, C. Schaefer. A general and efficient multiple kernel
-    learning algorithm. NIPS 2005.
+    References
+    ----------
+    S. Sonnenburg, G. Raetsch, C. Schaefer. A general and efficient multiple kernel learning algorithm. NIPS
+    2005.
 
     Examples
     --------

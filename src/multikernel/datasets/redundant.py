@@ -72,8 +72,10 @@ def make_redundant_kernels(
         y : ndarray of shape (n_samples,)
             Labels -1 and +1.
 
-    References ---------- M. Kloft, U. Brefeld, P. Laskov, S. Sonnenburg. Non-sparse multiple kernel
-    learning. NIPS workshop on kernel learning: automatic selection of optimal kernels, 2008.
+    References
+    ----------
+    M. Kloft, U. Brefeld, P. Laskov, S. Sonnenburg. Non-sparse multiple kernel learning. NIPS workshop on kernel
+    learning: automatic selection of optimal kernels, 2008.
 
     Examples
     --------

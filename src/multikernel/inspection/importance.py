@@ -120,8 +120,10 @@ def position_importance(model: Any, *, output: int | None = None, column: Any = 
         ``weights`` and ``contributions`` by position and degree. Kernels that are constant on the training samples are
         left out.
 
-    References ---------- S. Sonnenburg, G. Raetsch, C. Schaefer, A general and efficient multiple kernel learning
-    algorithm, NIPS 2005, Figure 4.
+    References
+    ----------
+    S. Sonnenburg, G. Raetsch, C. Schaefer, A general and efficient multiple kernel learning algorithm, NIPS
+    2005, Figure 4.
 
     Examples
     --------
