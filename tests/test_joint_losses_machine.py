@@ -188,14 +188,20 @@ def test_newton_systems_by_iterations(dtype, balanced):
     assert projected.solve(R, 1e-12, 1) is None
 
 
-@biases
-def test_large_multinomial_problems_answer_by_iterations(fit_intercept):
+def noisy_corners(n: int) -> tuple[np.ndarray, DenseGram]:
+    """Three classes, and Gaussian kernels of two widths."""
     rng = np.random.default_rng(2)
-    X = rng.normal(size=(350, 3))
+    X = rng.normal(size=(n, 3))
     y = np.argmax(X + 0.5 * rng.normal(size=X.shape), axis=1)
     distances = ((X[:, None] - X) ** 2).sum(axis=2)
+    return y, DenseGram(np.exp(-np.array([[[0.1]], [[1.0]]]) * distances))
+
+
+@biases
+def test_large_multinomial_problems_answer_by_iterations(fit_intercept):
+    y, gram = noisy_corners(350)
     machine = JointLoss(y, Multinomial(), 0.5, fit_intercept)
-    problem = Problem(DenseGram(np.exp(-np.array([[[0.1]], [[1.0]]]) * distances)), machine, mixing_for(1.0))
+    problem = Problem(gram, machine, mixing_for(1.0))
     beta, move = np.array([0.4, 0.6]), np.array([1e-4, -1e-4])
     here, there = Point(problem, beta), Point(problem, beta + move)
     for point in (here, there):
@@ -210,12 +216,9 @@ def test_large_multinomial_problems_answer_by_iterations(fit_intercept):
 @biases
 @names
 def test_curvature_predicts_the_next_solution(loss, fit_intercept):
-    rng = np.random.default_rng(2)
-    X = rng.normal(size=(40, 3))
-    y = np.argmax(X + 0.5 * rng.normal(size=X.shape), axis=1)
-    distances = ((X[:, None] - X) ** 2).sum(axis=2)
+    y, gram = noisy_corners(40)
     machine = JointLoss(y, LOSSES[loss], 1.0, fit_intercept)
-    problem = Problem(DenseGram(np.exp(-np.array([[[0.1]], [[1.0]]]) * distances)), machine, mixing_for(1.0))
+    problem = Problem(gram, machine, mixing_for(1.0))
     beta, move = np.array([0.4, 0.6]), np.array([1e-4, -1e-4])
     here, there = Point(problem, beta), Point(problem, beta + move)
     for point in (here, there):
