@@ -19,7 +19,7 @@ PACKAGE = Path(multikernel.__file__).parent
 
 # a new room takes its place here
 LEVELS = (
-    ("simplexqp", "threads"),
+    ("game", "simplexqp", "threads"),
     ("gram", "losses", "spd"),
     ("certificate", "cones", "machines", "margins", "masters", "mixing", "problem", "solution"),
     ("solvers",),

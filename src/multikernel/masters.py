@@ -16,7 +16,8 @@ from importlib.util import find_spec
 import numpy as np
 
 from multikernel.cones import minimise_conic
-from multikernel.mixing import Mixing
+from multikernel.game import matrix_game
+from multikernel.mixing import Mixing, Simplex
 from multikernel.simplexqp import simplex_qp
 
 # relative gap at which a master counts as solved
@@ -70,14 +71,32 @@ class CutModel:
             self._needed[t] = self._clock
         return float(lam @ np.array(self.g) - 0.5 * self.mixing.support(lam @ np.array(self.q))[0])
 
+    @property
+    def quick(self) -> bool:
+        """Whether the model is minimised in less time than any step on the weights takes."""
+        return isinstance(self.mixing, Simplex)
+
+    def reach(self, beta: np.ndarray, move: np.ndarray, upper: float) -> float:
+        """Return how far along a move, at most once, no cut rises above ``upper``."""
+        Q = 0.5 * np.array(self.q).reshape(-1, self.p)
+        rise, room = -Q @ move, np.maximum(upper - (np.array(self.g) - Q @ beta), 0.0)
+        rising = rise > 0
+        return min(1.0, float(np.min(room[rising] / rise[rising], initial=np.inf)))
+
     def minimise(self) -> tuple[np.ndarray, float]:
         """Return the weights that minimise the model, and the rigorous bound of their multipliers.
 
-        A linear programme, or Newton's method where the support function is smooth; a conic programme where
-        neither applies, or where Newton's method does not close the gap of the master and the conic solver is there.
+        A matrix game on the simplex, another linear programme, or Newton's method where the support function is smooth;
+        a conic programme where none applies, or where Newton's method does not close the gap of the master and the
+        conic solver is there.
         """
         g, Q = np.array(self.g), np.array(self.q)
-        if hasattr(self.mixing, "linear_rows"):
+        if self.quick:
+            beta, lam = matrix_game(g[:, None] - 0.5 * Q)
+            value = float(np.max(g - 0.5 * Q @ beta))
+            if value - self.bound(lam) > _CLOSED * abs(value):
+                beta, lam = minimise_linear(g, Q, *self.mixing.linear_rows(self.p))
+        elif hasattr(self.mixing, "linear_rows"):
             beta, lam = minimise_linear(g, Q, *self.mixing.linear_rows(self.p))
             while self.mixing.separate(np.maximum(beta, 0.0)):
                 beta, lam = minimise_linear(g, Q, *self.mixing.linear_rows(self.p))
