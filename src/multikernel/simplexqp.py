@@ -12,6 +12,8 @@ Small (p variables, tens to hundreds) and dense; written by hand so that the def
 from __future__ import annotations
 
 import numpy as np
+from scipy.linalg import LinAlgError
+from scipy.linalg.lapack import dgesv
 
 # block pivots before the slower method takes over
 _BLOCK_PIVOTS = 12
@@ -91,14 +93,19 @@ def _one_by_one(H, c, lower, free, x, tol) -> np.ndarray:
 def _multipliers(H, c, x, free) -> np.ndarray:
     """Return the slopes of the variables on their bounds, less that of the free ones; zero for these."""
     slope = H @ x + c
-    return np.where(free, 0.0, slope - slope[free].mean())
+    return np.where(free, 0.0, slope - (slope @ free) / np.count_nonzero(free))
 
 
 def _equality_step(H, c, lower, free) -> np.ndarray:
     """Minimise over x_free with sum x = 1 and the rest on their bounds."""
     x = np.where(free, 0.0, lower)
     idx = np.flatnonzero(free)
-    rhs = np.column_stack([-(c + H @ x)[idx], np.ones(len(idx))])
-    sol, ones = np.linalg.solve(H[np.ix_(idx, idx)], rhs).T
+    rhs = np.ones((2, len(idx)))
+    rhs[0] = -(c + H @ x)[idx]
+    # LAPACK itself: what surrounds it in NumPy takes longer than programmes of this size
+    _, _, solved, info = dgesv(H[idx[:, None], idx], rhs.T)
+    if info:
+        raise LinAlgError("singular matrix")
+    sol, ones = solved.T
     x[idx] = sol + ones * (1.0 - x.sum() - sol.sum()) / ones.sum()
     return x
