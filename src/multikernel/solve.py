@@ -145,7 +145,8 @@ class _Run:
         self.best = replace(now if better else self.best, lower=lower)
         row = {
             "time": time.perf_counter() - self.began,
-            "upper": self.best.upper,
+            # the least value met, of which the model's own may be short by less than the gap
+            "upper": min([self.best.upper, *self.history["upper"][-1:]]),
             "lower": self.best.lower,
             "gap": self.best.relative,
             "active": int(np.count_nonzero(self.point.beta)),

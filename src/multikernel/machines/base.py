@@ -136,6 +136,10 @@ class Machine(ABC):
     def repair(self, a: np.ndarray) -> np.ndarray:
         """Return the nearest convenient point that satisfies every constraint of A."""
 
+    def on_bounds(self, a: np.ndarray) -> float:
+        """Return which part of the coefficients is on a bound, where these have bounds."""
+        return 0.0
+
     def deviation(self, gap: float, diag: np.ndarray) -> np.ndarray:
         """Bound sqrt(q_k(a - a*)) for every kernel of these diagonals (p, n), shape (p,).
 

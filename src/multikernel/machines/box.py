@@ -77,6 +77,9 @@ class BoxMachine(Machine):
         inside = (a > self.lo + edge) & (a < self.hi - edge)
         return np.flatnonzero(inside & (np.abs(a) > edge) if self.eps else inside)
 
+    def on_bounds(self, a):
+        return 1.0 - len(self.free(a)) / self.n_samples
+
     def repair(self, a):
         a = np.clip(a, self.lo, self.hi)
         if not self.balanced:

@@ -85,7 +85,11 @@ class Alternating(Solver):
     change: float = 0.0
 
     def start(self, point: Point, tol: float) -> _State:
-        return _State(tol, InOut(point, limit=20 + 5 * point.problem.gram.n_kernels), self.inner)
+        return self.take_over(InOut(point, limit=20 + 5 * point.problem.gram.n_kernels), tol)
+
+    def take_over(self, memory: InOut, tol: float) -> _State:
+        """Return the state of a run that goes on with the cuts of another method."""
+        return _State(tol, memory, self.inner)
 
     def step(self, point: Point, state: _State, certificate: Certificate) -> Step:
         mixing, memory = point.problem.mixing, state.memory

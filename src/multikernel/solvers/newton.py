@@ -9,11 +9,15 @@ Three phases, chosen by the gap alone:
    (Sonnenburg et al. 2006, Kloft et al. 2011), until the free set means something (a machine without bursts
    solves its problem twice);
 2. Newton: the second-order step, the coefficients moved along with it to first order, the inner solver to clean up;
-3. closed form: where kernels are rank-deficient J has kinks, and one a need not certify the optimum; after a few steps
-   without progress the alternating method takes over from the best point, with its steps on the cuts that certify
-   where no single a does. Newton's method is tried again whenever that has brought the gap down tenfold.
+3. closed form: where few coefficients are free, or kernels are rank-deficient, J has kinks, and one a need not certify
+   the optimum; after a few steps without progress the alternating method takes over from the best point, with its
+   steps on the cuts that certify where no single a does. Newton's method is tried again whenever that has brought the
+   gap down tenfold.
 
-We differ from the paper in phases 1 and 3 and in moving the coefficients with the weights.
+The cuts of all phases are kept: they shorten a step where they prove that J would rise above its best value, and on
+the simplex, where that takes no time, they bound the optimum after a step whose own a does not.
+
+We differ from the paper in phases 1 and 3, in moving the coefficients with the weights, and in the cuts.
 """
 
 from __future__ import annotations
@@ -27,12 +31,23 @@ from multikernel.certificate import Certificate, certify
 from multikernel.problem import Point
 from multikernel.solvers.alternating import Alternating
 from multikernel.solvers.base import Solver, Step
+from multikernel.solvers.cutting import InOut
+
+# part of the way to where a cut forbids to go on
+_SHORT = 0.5
+# part of the gap by which J must grow to count as worse, and rounding of a cut relative to J
+_WORSE, _ROUNDING = 1e-3, 1e-12
+# shortest step, and part of the gap that a step with progress leaves at most
+_LEAST, _PROGRESS = 1e-3, 0.7
+# part of the coefficients on their bounds above which a start says more about the weights than they about it
+_SETTLED = 0.5
 
 
 @dataclass
 class _State:
     tol: float
     best: tuple[np.ndarray, np.ndarray]
+    memory: InOut
     upper: float = np.inf
     gap: float = np.inf
     epochs: int = 0
@@ -57,7 +72,7 @@ class Newton(Solver):
         Relative gap at which interleaving ends.
     patience : int
         Steps without progress before the other method takes over.
-    fallback : Solver
+    fallback : Alternating
         The other method.
     """
 
@@ -68,11 +83,12 @@ class Newton(Solver):
     burst: int = 600
     handover: float = 0.25
     patience: int = 3
-    fallback: Solver = field(default_factory=lambda: Alternating(patience=5))
+    fallback: Alternating = field(default_factory=lambda: Alternating(patience=2))
 
     def start(self, point: Point, tol: float) -> _State:
         interleaving = not point.problem.mixing.fixed(len(point.beta))
-        return _State(tol, (point.beta, point.a), interleaving=interleaving)
+        memory = InOut(point, limit=20 + 5 * len(point.beta))
+        return _State(tol, (point.beta, point.a), memory, interleaving=interleaving)
 
     def step(self, point: Point, state: _State, certificate: Certificate) -> Step:
         gap = certificate.relative
@@ -89,14 +105,14 @@ class Newton(Solver):
             self._newton(point, state, gap, accuracy)
         else:
             if state.waited == self.patience:
-                state.rest = self.fallback.start(point, state.tol)
+                state.rest = self.fallback.take_over(state.memory, state.tol)
             lower = self.fallback.step(point, state.rest, certificate).lower
-        self._judge(point, state, max(certificate.lower, lower))
-        return Step(lower)
+        return Step(self._judge(point, state, max(certificate.lower, lower)))
 
     def _interleave(self, point: Point, state: _State, accuracy: float) -> None:
         mixing, n = point.problem.mixing, point.problem.gram.n_samples
-        if state.epochs:
+        # a start whose coefficients are mostly settled tells what the weights should be
+        if state.epochs or (point.q.any() and point.problem.machine.on_bounds(point.a) > _SETTLED):
             point.set_weights(mixing.closed_form(point.beta, point.q, relax=1.6))
         point.solve(accuracy, max_steps=max(20, self.burst * n // 2000))
         state.epochs += 1
@@ -109,32 +125,44 @@ class Newton(Solver):
         c = machine.curvature(point.combined, point.a, point.f, point.outputs)
         move = mixing.newton_step(point.beta, point.q, c.H, keep=0.1 if gap > 3e-2 else 0.0) - point.beta
         move *= state.damping
+        limit = state.upper + _WORSE * state.gap + _ROUNDING * abs(state.upper)
+        if (reach := state.memory.cuts.reach(point.beta, move, limit)) < 1.0:
+            move *= max(_SHORT * reach, _LEAST)
         a = machine.repair(c.predicted(point.a, move, corrected=gap < 1e-2))
         point.set_weights(mixing.saturate(point.beta + move))
         point.solve(accuracy, start=a)
 
-    def _judge(self, point: Point, state: _State, lower: float) -> None:
-        """Keep the better of this point and the best one; count the steps that bring neither bound closer."""
+    def _judge(self, point: Point, state: _State, lower: float) -> float:
+        """Keep the better of this point and the best one; count the steps that bring neither bound closer.
+
+        Returns the lower bound.
+        """
         now = certify(point)
         upper, lower = now.upper, max(lower, now.lower)
         if state.interleaving:
+            state.memory.observe(point)
             state.best, state.upper, state.gap = (point.beta, point.a), upper, upper - lower
-            return
-        worse = upper > state.upper + 1e-3 * state.gap
+            return lower
+        worse = upper > state.upper + _WORSE * state.gap
         if upper < state.upper:
             state.best, state.upper = (point.beta, point.a), upper
-        gap = state.upper - lower
-        progress = gap < 0.7 * state.gap
-        state.gap = min(gap, state.gap)
         if state.waited >= self.patience:
+            state.gap = min(state.upper - lower, state.gap)
             state.waited += 1
             if state.gap < 0.1 * state.stalled:
                 self._return_to_best(point, state)
                 state.waited = 0
-            return
+            return lower
+        cuts = state.memory.cuts
+        state.memory.observe(point)
+        if state.upper - lower >= _PROGRESS * state.gap and cuts.quick:
+            lower = max(lower, cuts.minimise()[1])
+        gap = state.upper - lower
+        progress = gap < _PROGRESS * state.gap
+        state.gap = min(gap, state.gap)
         if worse:
             # J grew: the quadratic model reached too far, begin again from the best point with a shorter step
-            state.damping = max(0.3 * state.damping, 1e-3)
+            state.damping = max(0.3 * state.damping, _LEAST)
             self._return_to_best(point, state)
         else:
             state.damping = min(1.0, 3.0 * state.damping)
@@ -142,6 +170,7 @@ class Newton(Solver):
         if state.waited == self.patience:
             state.stalled = state.gap
             self._return_to_best(point, state)
+        return lower
 
     def _return_to_best(self, point: Point, state: _State) -> None:
         point.set_weights(state.best[0])
