@@ -2,7 +2,8 @@
 
 Along a path the kernels without weight rarely get any. While the problem of the others is solved nothing is read of
 them; one product each with the coefficients found then tells, through the certificate, whether they matter. Where they
-do the solver goes on with all kernels.
+do the solver goes on with all kernels: from the weights found where these are nearly right, else from weights that let
+those in which were missed, since steps in closed form leave a weight of zero where it is.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from multikernel.certificate import relative_gap
 from multikernel.mixing import Simplex
 from multikernel.problem import Problem
 from multikernel.solution import INTERRUPTED, Solution
@@ -23,6 +25,8 @@ Start = tuple[np.ndarray, np.ndarray, tuple[np.ndarray, np.ndarray] | None]
 # largest part of the kernels with which it pays to begin, and what is asked of them in units of the tolerance: the
 # others may then have a form that exceeds theirs by a little
 _PART, _ASKED = 0.6, 0.7
+# relative gap above which the weights found are far from right, and what the kernels that were missed get then
+_FAR, _SHARE = 0.1, 0.5
 
 
 def solve_from(
@@ -39,8 +43,7 @@ def solve_from(
     Parameters
     ----------
     start : (beta, a, (b, F) or None), optional
-        Weights and coefficients; and, where known, the outputs F_k = K_k b of other coefficients, without which all
-        kernels take part from the beginning.
+        Weights and coefficients; and, where known, the outputs F_k = K_k b of other coefficients.
 
     Examples
     --------
@@ -58,9 +61,10 @@ def solve_from(
     """
     gram, mixing = problem.gram, problem.mixing
     plain = gram.kind in ("dense", "mapped") and gram.on_classes(0) is None
-    if start is None or start[2] is None or not isinstance(mixing, Simplex) or not plain or not _few(start[0]):
+    if start is None or not isinstance(mixing, Simplex) or not plain or not _few(start[0]):
         return solve(problem, solver, tol=tol, max_iter=max_iter, start=start, callback=callback)
-    beta, a, (b, F) = start
+    beta, a, known = start
+    b, F = known or (np.zeros_like(a), gram.no_outputs(a.shape))
     some, others = np.flatnonzero(beta), np.flatnonzero(beta == 0)
     part = Problem(gram.some(some), problem.machine, mixing.restrict(some))
     first = solve(
@@ -69,6 +73,7 @@ def solve_from(
     weights, outputs = np.zeros_like(beta), np.empty_like(F)
     weights[some], outputs[some] = first.weights, first.outputs
     outputs[others] = F[others] + gram.apply(first.dual_coef - b, others)
+    weights = _let_in(weights, gram.forms(outputs, first.dual_coef), first)
     interrupted = first.status == INTERRUPTED
     second = solve(
         problem, solver, tol=tol, max_iter=0 if interrupted else max_iter - first.n_iter,
@@ -77,6 +82,18 @@ def solve_from(
     curvature = second.curvature.copy()
     curvature[some] = np.minimum(curvature[some], first.curvature)
     return replace(second, curvature=curvature, status=INTERRUPTED if interrupted else second.status)
+
+
+def _let_in(beta: np.ndarray, q: np.ndarray, found: Solution) -> np.ndarray:
+    """Return the weights found on some kernels; where others prove them far from right, with a share for these.
+
+    ``q`` are the forms of all kernels.
+    """
+    lower = found.lower - 0.5 * (q.max() - q[beta > 0].max())
+    missed = np.where(beta > 0, 0.0, np.where(q > beta @ q, q, 0.0))
+    if relative_gap(found.upper, lower, found.floor) <= _FAR or not missed.any():
+        return beta
+    return (1.0 - _SHARE) * beta + _SHARE * missed / missed.sum()
 
 
 def _few(beta: np.ndarray) -> bool:
