@@ -184,18 +184,17 @@ def make_term(normalizer: FittedNormalizer, coef: np.ndarray, kept: np.ndarray |
     kept : ndarray of int or None
         The samples that are kept, None for all of them.
     """
-    slim = replace(normalizer, A=None, B=None)
     if normalizer.centred and kept is None:
-        return Term(coef, slim), np.zeros(coef.shape[1])
+        return Term(coef, replace(normalizer, A=None, B=None)), np.zeros(coef.shape[1])
     shift = np.zeros(coef.shape[1])
     if normalizer.A is not None:
         # B = 1: no unit diagonal was asked for after centring
         shift = -(normalizer.A.sum(axis=1) @ coef)
-    steps = tuple(step for step in slim.steps if step != "center")
-    parts = tuple(part for part in slim._parts if not isinstance(part, Center))
-    slim = replace(slim, steps=steps, _parts=parts)
     if kept is not None:
-        slim, coef = slim.take(kept), coef[kept]
-    if slim.needs_diag:
-        return Term(coef, slim), shift
-    return Term(slim.scale * coef, None), shift
+        coef = coef[kept]
+    if not normalizer.needs_diag:
+        return Term(normalizer.scale * coef, None), shift
+    steps = tuple(step for step in normalizer.steps if step != "center")
+    parts = tuple(part for part in normalizer._parts if not isinstance(part, Center))
+    slim = replace(normalizer, A=None, B=None, steps=steps, _parts=parts)
+    return Term(coef, slim if kept is None else slim.take(kept)), shift
