@@ -140,6 +140,10 @@ class Machine(ABC):
         """Return which part of the coefficients is on a bound, where these have bounds."""
         return 0.0
 
+    def leap(self, combined: Combined, a: np.ndarray, f: np.ndarray, b: Any) -> np.ndarray:
+        """Return a better start than ``a``, of outputs f and best intercept b, by moving all coefficients at once."""
+        return a
+
     def deviation(self, gap: float, diag: np.ndarray) -> np.ndarray:
         """Bound sqrt(q_k(a - a*)) for every kernel of these diagonals (p, n), shape (p,).
 

@@ -107,6 +107,21 @@ class BoxMachine(Machine):
         edge = ON_BOUND * (other.hi - other.lo)
         return self.repair(np.where(a >= other.hi - edge, self.hi, np.where(a <= other.lo + edge, self.lo, a)))
 
+    def leap(self, combined, a, f, b):
+        """Move towards the bounds to which slopes drive, as far as the objective grows: a step of Frank and Wolfe.
+
+        Only coefficients off their optimum take part.
+        """
+        up, low = _kinks(a, self.lo, self.hi, self.eps)
+        G = self.p - f - b
+        target = self.repair(np.where(G + up > 0, self.hi, np.where(G + low < 0, self.lo, a)))
+        move = target - a
+        curvature = float(combined.apply_change(move) @ move)
+        gain = self.dual(target) - self.dual(a) - float(f @ move)
+        if gain <= 0:
+            return a
+        return target if gain >= curvature else self.repair(a + gain / curvature * move)
+
     def _room(self, a: np.ndarray, excess: float) -> np.ndarray:
         """How far each coefficient can move against the sign of ``excess``."""
         return a - self.lo if excess > 0 else self.hi - a
@@ -150,8 +165,7 @@ class Climb:
         self._set_masks()
 
     def _set_masks(self) -> None:
-        self.up = np.where(self.a < self.hi, np.where(self.a >= 0, -self.eps, self.eps), -np.inf)
-        self.low = np.where(self.a > self.lo, np.where(self.a > 0, -self.eps, self.eps), np.inf)
+        self.up, self.low = _kinks(self.a, self.lo, self.hi, self.eps)
 
     def run(self, rows) -> None:
         """Climb to the tolerance, on all variables and on those that shrinking leaves, in turn."""
@@ -245,6 +259,12 @@ class Climb:
                 rows.ensure(_wanted_rows(row, rows.have, self.G, self.up, self.low, top, bottom))
             elif status == CONVERGED or used >= budget:
                 return status, used, top, bottom
+
+
+def _kinks(a: np.ndarray, lo: np.ndarray, hi: np.ndarray, eps: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return what -eps |a| adds to the slope as a grows and as it shrinks, infinite where a bound forbids it."""
+    up = np.where(a < hi, np.where(a >= 0, -eps, eps), -np.inf)
+    return up, np.where(a > lo, np.where(a > 0, -eps, eps), np.inf)
 
 
 @lru_cache(maxsize=4)

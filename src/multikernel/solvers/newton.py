@@ -41,6 +41,8 @@ _WORSE, _ROUNDING = 1e-3, 1e-12
 _LEAST, _PROGRESS = 1e-3, 0.7
 # part of the coefficients on their bounds above which a start says more about the weights than they about it
 _SETTLED = 0.5
+# part of the gap that is that of the coefficients at fixed weights, above which these are right for the coefficients
+_BEHIND = 0.85
 
 
 @dataclass
@@ -98,8 +100,9 @@ class Newton(Solver):
         lower = -np.inf
         # without bursts an epoch is a whole solution: one at the start, one after a closed-form step
         epochs = self.epochs - (gap > machine.bursts_reach) if machine.bursts else min(2, self.epochs)
-        if state.interleaving and state.epochs < epochs and gap > self.handover:
-            self._interleave(point, state, accuracy)
+        behind = not state.epochs and self._behind(point, certificate)
+        if state.interleaving and state.epochs < epochs and (gap > self.handover or behind):
+            self._interleave(point, state, accuracy, behind)
         elif state.waited < self.patience:
             state.interleaving = False
             self._newton(point, state, gap, accuracy)
@@ -109,12 +112,19 @@ class Newton(Solver):
             lower = self.fallback.step(point, state.rest, certificate).lower
         return Step(self._judge(point, state, max(certificate.lower, lower)))
 
-    def _interleave(self, point: Point, state: _State, accuracy: float) -> None:
-        mixing, n = point.problem.mixing, point.problem.gram.n_samples
-        # a start whose coefficients are mostly settled tells what the weights should be
-        if state.epochs or (point.q.any() and point.problem.machine.on_bounds(point.a) > _SETTLED):
+    def _behind(self, point: Point, certificate: Certificate) -> bool:
+        """Whether a start owes its gap to the coefficients, the weights being right for all that they tell."""
+        return bool(point.q.any()) and point.inner_gap() > _BEHIND * certificate.gap
+
+    def _interleave(self, point: Point, state: _State, accuracy: float, behind: bool) -> None:
+        machine, mixing, n = point.problem.machine, point.problem.mixing, point.problem.gram.n_samples
+        start = None
+        if behind:
+            start = machine.leap(point.combined, point.a, point.f, point.primal[1])
+        elif state.epochs or (point.q.any() and machine.on_bounds(point.a) > _SETTLED):
+            # a start whose coefficients are mostly settled tells what the weights should be
             point.set_weights(mixing.closed_form(point.beta, point.q, relax=1.6))
-        point.solve(accuracy, max_steps=max(20, self.burst * n // 2000))
+        point.solve(accuracy, max_steps=max(20, self.burst * n // 2000), start=start)
         state.epochs += 1
 
     def _newton(self, point: Point, state: _State, gap: float, accuracy: float) -> None:
