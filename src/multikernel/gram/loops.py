@@ -8,30 +8,45 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+# rows of a block that is combined at once
+_BLOCK = 32
+
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
 def add_combined_rows(K, kernels, coef, rows, slots, first, last, fresh, out):
-    """out[slots_r] += sum_k coef_k K[kernels_k, rows_r] for r in [first, last), or = where ``fresh``."""
+    """out[slots_r] += sum_k coef_k K[kernels_k, rows_r] for r in [first, last), or = where ``fresh``.
+
+    Four kernels at a time, for a block of rows that stays in the cache: more of them than the memory can read ahead of
+    take half as long again.
+    """
     n = out.shape[1]
     m = kernels.shape[0]
-    for r in range(first, last):
-        i = rows[r]
-        o = out[slots[r]]
-        if fresh:
-            o[:] = 0.0
+    for block in range(first, last, _BLOCK):
+        end = min(block + _BLOCK, last)
         k = 0
         while k + 4 <= m:
-            x0, x1 = K[kernels[k], i], K[kernels[k + 1], i]
-            x2, x3 = K[kernels[k + 2], i], K[kernels[k + 3], i]
+            A0, A1, A2, A3 = K[kernels[k]], K[kernels[k + 1]], K[kernels[k + 2]], K[kernels[k + 3]]
             c0, c1, c2, c3 = coef[k], coef[k + 1], coef[k + 2], coef[k + 3]
-            for j in range(n):
-                o[j] += (c0 * x0[j] + c1 * x1[j]) + (c2 * x2[j] + c3 * x3[j])
+            for r in range(block, end):
+                i, o = rows[r], out[slots[r]]
+                x0, x1, x2, x3 = A0[i], A1[i], A2[i], A3[i]
+                if fresh and k == 0:
+                    for j in range(n):
+                        o[j] = (c0 * x0[j] + c1 * x1[j]) + (c2 * x2[j] + c3 * x3[j])
+                else:
+                    for j in range(n):
+                        o[j] += (c0 * x0[j] + c1 * x1[j]) + (c2 * x2[j] + c3 * x3[j])
             k += 4
         while k < m:
-            x0 = K[kernels[k], i]
-            c0 = coef[k]
-            for j in range(n):
-                o[j] += c0 * x0[j]
+            A0, c0 = K[kernels[k]], coef[k]
+            for r in range(block, end):
+                x0, o = A0[rows[r]], out[slots[r]]
+                if fresh and k == 0:
+                    for j in range(n):
+                        o[j] = c0 * x0[j]
+                else:
+                    for j in range(n):
+                        o[j] += c0 * x0[j]
             k += 1
 
 
