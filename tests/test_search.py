@@ -117,6 +117,14 @@ def test_splitters(cv, groups):
     compare(MKLClassifierCV(FIXED, Cs=CS, cv=cv, **EXACT), X, Y, **fit)
 
 
+@pytest.mark.parametrize("normalize", ["variance", "cosine", ["center", "trace"]], ids=str)
+@pytest.mark.parametrize("kernels", [FIXED, [*FIXED, cosine_of], [*FIXED, RBF()]], ids=["fixed", "unvouched", "both"])
+def test_folds_that_train_on_all_samples_leave_the_shared_kernels_alone(kernels, normalize):
+    every = np.arange(N)
+    cv = [(every, every[:20]), (every, every[20:]), (every[10:], every[:10])]
+    compare(MKLClassifierCV(kernels, Cs=CS, cv=cv, normalize=normalize, **EXACT), X, Y)
+
+
 def test_the_weights_of_the_folds():
     search = MKLClassifierCV("precomputed", Cs=CS, norms=[1.0, 2.0], cv=CV, **EXACT).fit(STACK, Y)
     for s, (train, _) in enumerate(CV.split(X, Y)):

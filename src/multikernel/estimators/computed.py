@@ -78,7 +78,11 @@ class ComputedKernels(TrainingKernels):
         if kind == "lazy":
             self._keep_nothing(dtype, row_budget(n, dtype.itemsize, memory_limit))
         else:
-            self._keep_all(np.empty((p, n, n), dtype) if kind == "dense" else mapped_stack(p, n, dtype))
+            self._keep_all(self._space(p, n, dtype) if kind == "dense" else mapped_stack(p, n, dtype))
+
+    def _space(self, p: int, n: int, dtype: np.dtype) -> np.ndarray:
+        """Return memory for the kernels."""
+        return np.empty((p, n, n), dtype)
 
     def _divided(self) -> np.ndarray:
         """Kernels whose normalisation is a factor, and which need no check."""

@@ -114,13 +114,28 @@ class FoldComputed(ComputedKernels):
         Fitted on the training samples.
     train, test : ndarrays of int
         The samples.
+    last : bool
+        Whether nobody will need the known kernels any more.
     """
 
     bank: SlicedBank  # type: ignore[assignment]
 
-    def __init__(self, bank: SlicedBank, train: np.ndarray, test: np.ndarray, *args: Any, **options: Any) -> None:
-        self.test = test
+    def __init__(
+        self, bank: SlicedBank, train: np.ndarray, test: np.ndarray, *args: Any, last: bool = False, **options: Any
+    ) -> None:
+        self.test, self._last = test, last
         super().__init__(bank, train, *args, **options)
+
+    def _space(self, p, n, dtype):
+        """Return memory for the kernels: that of the known ones, where these are all, between these very samples."""
+        if not self._last:
+            return super()._space(p, n, dtype)
+        known = [self.bank.whole(k) for k in range(p)]
+        stack = None if known[0] is None else known[0].base
+        if stack is not None and stack.shape == (p, n, n) and np.array_equal(self.X, np.arange(n)):
+            if all(K is not None and np.may_share_memory(K, own) for K, own in zip(known, stack, strict=True)):
+                return stack
+        return super()._space(p, n, dtype)
 
     def _tiles(self, kernels, targets):
         products = np.empty((len(kernels), len(self._p)))
@@ -128,7 +143,11 @@ class FoldComputed(ComputedKernels):
 
         def some(part: Sequence[int]) -> None:
             for j in part:
-                products[j] = gather_with_product(self.bank.whole(kernels[j]), self.X, self._p, targets[j])
+                K = self.bank.whole(kernels[j])
+                if np.may_share_memory(K, targets[j]):
+                    products[j] = K @ self._p
+                else:
+                    products[j] = gather_with_product(K, self.X, self._p, targets[j])
 
         self._team.run(partial(some, known[first:last]) for first, last in self._team.split(len(known)))
         others = [j for j in range(len(kernels)) if j not in known]

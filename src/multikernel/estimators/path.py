@@ -173,8 +173,8 @@ def _failed(task: Task, result: FoldResult, i: int, error: Exception) -> None:
     result.errors.append("".join(traceback.format_exception_only(error)).strip())
 
 
-def make_kernels(task: Task, train: np.ndarray, test: np.ndarray) -> FoldStack | FoldComputed:
-    """Return the kernels of one fold; samples of weight zero do not take part."""
+def make_kernels(task: Task, train: np.ndarray, test: np.ndarray, last: bool = False) -> FoldStack | FoldComputed:
+    """Return the kernels of one fold, or of the last training; samples of weight zero do not take part."""
     model, weight = task.model, task.weight
     if weight is not None:
         train = train[weight[train] > 0]
@@ -195,6 +195,7 @@ def make_kernels(task: Task, train: np.ndarray, test: np.ndarray) -> FoldStack |
         )
     else:
         bank = KernelBank.fit(model.kernels, take_rows(task.X, train), weight, model.normalize)
-        kernels = FoldComputed(SlicedBank(bank, as_numbers(task.X), task.known), train, test, weight, **options)
+        sliced = SlicedBank(bank, as_numbers(task.X), task.known)
+        kernels = FoldComputed(sliced, train, test, weight, last=last, **options)
     warn_constant(kernels.names, kernels.constant)
     return kernels

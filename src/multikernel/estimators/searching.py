@@ -197,7 +197,7 @@ class SearchCV(BaseMKL):
         model = base.set_params(**self.best_params_)
         every = np.arange(len(task.y))
         if make is None and task.known:
-            make = partial(make_kernels, replace(task, model=clone(base)), every, every[:0])
+            make = partial(make_kernels, replace(task, model=clone(base)), every, every[:0], last=True)
         # kernels that were computed, or examined, already
         taking_part = np.ones(len(every), bool) if task.weight is None else task.weight > 0
         model._lent = Pooled(make, taking_part, [fold.found[self.best_index_] for fold in folds])
