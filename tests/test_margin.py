@@ -182,12 +182,10 @@ def test_what_leaves_a_set_is_in_it_and_best(case):
     x = 0.3 * np.random.default_rng(case).normal(size=5)
     near = mixing.project(x)
     relaxed = mixing.closed_form(beta, q, relax=1.6)
-    kept = mixing.newton_step(beta, q, H, keep=0.1)
-    for each in (beta, best, closed, step, relaxed, kept, mixing.saturate(np.eye(5)[0]), mixing.admit(others[0])):
+    for each in (beta, best, closed, step, relaxed, mixing.saturate(np.eye(5)[0]), mixing.admit(others[0])):
         assert_member(mixing, gamma0, each)
     for each in (projected, near):
         assert mixing.table.value(each) >= gamma0 - 3e-10 * mixing.table.size
-    assert np.all(kept >= 0.1 * beta - 1e-7)
     s = beta**2 * q
 
     def model(b):

@@ -170,7 +170,7 @@ def minimise_smooth(g: np.ndarray, Q: np.ndarray, mixing) -> tuple[np.ndarray, n
         # H lambda = 0, sigma being homogeneous; a multiple of 11' is a constant on the simplex and cures it
         H += np.trace(H) / T
         linear = best - slope - H @ lam
-        target = simplex_qp(H, linear - linear.min(), np.zeros(T), lam)
+        target = simplex_qp(H, linear - linear.min(), lam)
         move = target / target.sum() - lam
         step = 1.0
         while step > 1e-10:

@@ -92,8 +92,8 @@ class Mixing(ABC):
         """
 
     @abstractmethod
-    def newton_step(self, beta: np.ndarray, q: np.ndarray, H: np.ndarray, keep: float = 0.0) -> np.ndarray:
-        """Second-order step on J, gradient -q/2 and Hessian H, with beta >= ``keep`` times the old one."""
+    def newton_step(self, beta: np.ndarray, q: np.ndarray, H: np.ndarray) -> np.ndarray:
+        """Second-order step on J, gradient -q/2 and Hessian H."""
 
 
 @dataclass(frozen=True)
@@ -123,8 +123,8 @@ class Simplex(Mixing):
         total = beta.sum()
         return beta / total if total > 0 else self.start(len(q))
 
-    def newton_step(self, beta, q, H, keep=0.0):
-        new = simplex_qp(H, -0.5 * q - H @ beta, keep * beta, beta)
+    def newton_step(self, beta, q, H):
+        new = simplex_qp(H, -0.5 * q - H @ beta, beta)
         new[new < _NEGLIGIBLE] = 0.0
         return new / new.sum()
 
@@ -228,7 +228,7 @@ class Ball(Mixing):
         moved[alive] = beta[alive] * (target[alive] / beta[alive]) ** relax
         return self._normalised(moved)
 
-    def newton_step(self, beta, q, H, keep=0.0):
+    def newton_step(self, beta, q, H):
         """Newton on log q_k - (r - 1) log beta_k = const, in u = log beta.
 
         The linear system is ((r - 1) I + 2 diag(1/q) H diag(beta)) du = log q - (r - 1) u - c, with c found
@@ -332,7 +332,7 @@ class PlainSum(Mixing):
     def closed_form(self, beta, q, relax=1.0):
         return np.ones_like(beta)
 
-    def newton_step(self, beta, q, H, keep=0.0):
+    def newton_step(self, beta, q, H):
         return np.ones_like(beta)
 
     def linear_rows(self, p: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

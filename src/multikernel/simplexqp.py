@@ -1,10 +1,10 @@
-"""A convex quadratic programme over the shifted simplex, by pivoting.
+"""A convex quadratic programme over the simplex, by pivoting.
 
-    min  c'x + 1/2 x'Hx     over  x >= lower,  sum x = 1
+    min  c'x + 1/2 x'Hx     over  x >= 0,  sum x = 1
 
-Block pivots first: every variable below its bound goes onto it, and every one that a negative multiplier holds there is
-freed, all at once; a few of them end most programmes. Where they go in circles a primal active-set method, which moves
-one variable at a time and always descends, begins at the start.
+Block pivots first: every negative variable becomes zero, and every one that a negative multiplier holds there is freed,
+all at once; a few of them end most programmes. Where they go in circles a primal active-set method, which moves one
+variable at a time and always descends, begins at the start.
 
 Small (p variables, tens to hundreds) and dense; written by hand so that the default solver needs no conic library.
 """
@@ -19,15 +19,15 @@ from scipy.linalg.lapack import dgesv
 _BLOCK_PIVOTS = 12
 
 
-def simplex_qp(H: np.ndarray, c: np.ndarray, lower: np.ndarray, x0: np.ndarray) -> np.ndarray:
+def simplex_qp(H: np.ndarray, c: np.ndarray, x0: np.ndarray) -> np.ndarray:
     """Solve the programme from the feasible start ``x0``.
 
     Parameters
     ----------
     H : ndarray of shape (p, p)
         Positive semidefinite; a relative ridge of 1e-10 makes every step unique.
-    c, lower, x0 : ndarrays of shape (p,)
-        Linear term, lower bounds with sum at most one, and a feasible start.
+    c, x0 : ndarrays of shape (p,)
+        Linear term, and a feasible start.
 
     Returns
     -------
@@ -36,7 +36,7 @@ def simplex_qp(H: np.ndarray, c: np.ndarray, lower: np.ndarray, x0: np.ndarray) 
     Examples
     --------
     >>> import numpy as np
-    >>> simplex_qp(np.eye(2), np.array([0.0, 3.0]), np.zeros(2), np.array([0.5, 0.5]))
+    >>> simplex_qp(np.eye(2), np.array([0.0, 3.0]), np.array([0.5, 0.5]))
     array([1., 0.])
     """
     p = len(c)
@@ -45,18 +45,16 @@ def simplex_qp(H: np.ndarray, c: np.ndarray, lower: np.ndarray, x0: np.ndarray) 
         return x0.copy()
     H = H + 1e-10 * size * np.eye(p)
     tol = 1e-12 * (np.abs(c).max() + np.abs(H).max())
-    free = x0 > lower
-    if not free.any():
-        free[int(np.argmin(c))] = True
-    x = _block_pivots(H, c, lower, free.copy(), tol)
-    return np.maximum(_one_by_one(H, c, lower, free, x0.copy(), tol) if x is None else x, lower)
+    free = x0 > 0
+    x = _block_pivots(H, c, free.copy(), tol)
+    return np.maximum(_one_by_one(H, c, free, x0.copy(), tol) if x is None else x, 0.0)
 
 
-def _block_pivots(H, c, lower, free, tol) -> np.ndarray | None:
+def _block_pivots(H, c, free, tol) -> np.ndarray | None:
     """Return the solution, or None where it takes too many pivots."""
     for _ in range(_BLOCK_PIVOTS):
-        x = _equality_step(H, c, lower, free)
-        below = free & (x < lower)
+        x = _equality_step(H, c, free)
+        below = x < 0
         held = _multipliers(H, c, x, free) < -tol
         if not (below.any() or held.any()):
             return x
@@ -66,17 +64,17 @@ def _block_pivots(H, c, lower, free, tol) -> np.ndarray | None:
     return None
 
 
-def _one_by_one(H, c, lower, free, x, tol) -> np.ndarray:
+def _one_by_one(H, c, free, x, tol) -> np.ndarray:
     """Primal active-set method from the feasible x."""
     for _ in range(20 * len(c) + 50):
-        target = _equality_step(H, c, lower, free)
+        target = _equality_step(H, c, free)
         direction = target - x
-        blocked = free & (target < lower)
+        blocked = target < 0
         if blocked.any():
-            t = (lower[blocked] - x[blocked]) / direction[blocked]
+            t = -x[blocked] / direction[blocked]
             first = np.flatnonzero(blocked)[int(np.argmin(t))]
             x = x + min(1.0, max(0.0, float(t.min()))) * direction
-            x[first] = lower[first]
+            x[first] = 0.0
             free[first] = False
             if not free.any():
                 free[int(np.argmin(H @ x + c))] = True
@@ -91,21 +89,21 @@ def _one_by_one(H, c, lower, free, x, tol) -> np.ndarray:
 
 
 def _multipliers(H, c, x, free) -> np.ndarray:
-    """Return the slopes of the variables on their bounds, less that of the free ones; zero for these."""
+    """Return the slopes of the variables at zero, less that of the free ones; zero for these."""
     slope = H @ x + c
     return np.where(free, 0.0, slope - (slope @ free) / np.count_nonzero(free))
 
 
-def _equality_step(H, c, lower, free) -> np.ndarray:
-    """Minimise over x_free with sum x = 1 and the rest on their bounds."""
-    x = np.where(free, 0.0, lower)
+def _equality_step(H, c, free) -> np.ndarray:
+    """Minimise over x_free with sum x = 1 and the rest at zero."""
+    x = np.zeros(len(c))
     idx = np.flatnonzero(free)
     rhs = np.ones((2, len(idx)))
-    rhs[0] = -(c + H @ x)[idx]
+    rhs[0] = -c[idx]
     # LAPACK itself: what surrounds it in NumPy takes longer than programmes of this size
     _, _, solved, info = dgesv(H[idx[:, None], idx], rhs.T)
     if info:
         raise LinAlgError("singular matrix")
     sol, ones = solved.T
-    x[idx] = sol + ones * (1.0 - x.sum() - sol.sum()) / ones.sum()
+    x[idx] = sol + ones * (1.0 - sol.sum()) / ones.sum()
     return x

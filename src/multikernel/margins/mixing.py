@@ -140,7 +140,7 @@ class _Margin(Mixing):
         """Whether the set has one member."""
 
     def project(self, x):
-        return self.admit(self.base.project(self._quadratic(np.eye(len(x)), -x, np.zeros(len(x)))))
+        return self.admit(self.base.project(self._quadratic(np.eye(len(x)), -x)))
 
     def saturate(self, beta):
         if not beta.any() or self.is_point:
@@ -176,12 +176,11 @@ class _Margin(Mixing):
         self._keep(cut)
         return max(bound, value), best
 
-    def newton_step(self, beta, q, H, keep=0.0):
+    def newton_step(self, beta, q, H):
         p = len(q)
         c = -0.5 * q - H @ beta
-        # a weight may fall to a part of itself where the set has room for that: beta itself is in it
         ridge = 1e-10 * max(np.trace(H) / p, np.abs(c).max())
-        return self.saturate(self._quadratic(H + ridge * np.eye(p), c, keep * beta))
+        return self.saturate(self._quadratic(H + ridge * np.eye(p), c))
 
     def closed_form(self, beta, q, relax=1.0):
         s = beta * np.sqrt(np.maximum(q, 0.0))
@@ -242,19 +241,17 @@ class _Margin(Mixing):
 
     # ---- programmes over the set
 
-    def _quadratic(self, H: np.ndarray, c: np.ndarray, lower: np.ndarray) -> np.ndarray:
-        """Minimise c'beta + 1/2 beta'H beta over the set, beta >= lower."""
+    def _quadratic(self, H: np.ndarray, c: np.ndarray) -> np.ndarray:
+        """Minimise c'beta + 1/2 beta'H beta over the set."""
         p = len(c)
         unit = max(np.abs(c).max(), np.abs(H).max()) or 1.0
-        bounds = ConeRows(-np.eye(p), -lower, (("nonnegative", p),))
 
         def solved() -> np.ndarray:
             rows = self.cone_rows(p)
             width = rows.A.shape[1]
             P = np.zeros((width, width))
             P[:p, :p] = H / unit
-            blocks = [(rows, np.arange(width)), (bounds, np.arange(p))][: 2 if lower.any() else 1]
-            return solve_conic(P, np.append(c / unit, np.zeros(width - p)), blocks)[0][:p]
+            return solve_conic(P, np.append(c / unit, np.zeros(width - p)), [(rows, np.arange(width))])[0][:p]
 
         return self._inside(solved)
 

@@ -133,7 +133,7 @@ class Newton(Solver):
             point.solve(0.1 * accuracy)
             return
         c = machine.curvature(point.combined, point.a, point.f, point.outputs)
-        move = mixing.newton_step(point.beta, point.q, c.H, keep=0.1 if gap > 3e-2 else 0.0) - point.beta
+        move = mixing.newton_step(point.beta, point.q, c.H) - point.beta
         move *= state.damping
         limit = state.upper + _WORSE * state.gap + _ROUNDING * abs(state.upper)
         if (reach := state.memory.cuts.reach(point.beta, move, limit)) < 1.0:
