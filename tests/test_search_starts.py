@@ -10,6 +10,7 @@ from sklearn.model_selection import (
 
 from multikernel import MKLClassifier, MKLClassifierCV, stack_kernels
 from multikernel.certificate import certify
+from multikernel.estimators.folds import Spare
 from multikernel.estimators.path import order
 from multikernel.kernels import rbf_family
 from multikernel.machines.ridge import Ridge as RidgeMachine
@@ -111,3 +112,20 @@ def test_what_is_carried_over_is_feasible(fit_intercept):
         before, after = RidgeMachine(T, old, fit_intercept), RidgeMachine(T, new, fit_intercept)
         moved = after.carry_over(a, before)
         assert not fit_intercept or abs(moved.sum()) < 1e-12
+
+
+def test_memory_is_handed_on_from_fold_to_fold():
+    spare = Spare(largest=5)
+    first = spare.take(2, 4, np.dtype(np.float32))
+    assert first.shape == (2, 4, 4) and first.flags.c_contiguous
+    spare.give(first.base)
+    larger = spare.take(2, 5, np.dtype(np.float32))
+    assert larger.base is first.base and larger.shape == (2, 5, 5)
+    # in use, or of another kind
+    assert spare.take(2, 5, np.dtype(np.float32)).base is not larger.base
+    spare.give(larger.base)
+    double = spare.take(2, 5, np.dtype(np.float64))
+    assert double.dtype == np.float64 and double.base is not larger.base
+    spare.give(double.base)
+    spare.clear()
+    assert spare.take(2, 5, np.dtype(np.float64)).base is not double.base

@@ -34,6 +34,39 @@ _BLOCK_BYTES = 64 << 20
 Block = tuple[int, np.ndarray, np.ndarray | None]
 
 
+class Spare:
+    """Memory that folds hand on to each other: fresh pages take as long to get as kernels to slice.
+
+    Parameters
+    ----------
+    largest : int
+        Number of training samples of the largest fold.
+    """
+
+    def __init__(self, largest: int = 0) -> None:
+        self._largest = largest
+        self._free: list[np.ndarray] = []
+
+    def take(self, p: int, n: int, dtype: np.dtype) -> np.ndarray:
+        """Return an array of shape (p, n, n), to be given back by its ``base``."""
+        size = p * max(n, self._largest) ** 2
+        try:
+            flat = self._free.pop()
+        except IndexError:
+            flat = np.empty(0, dtype)
+        if flat.size < size or flat.dtype != dtype:
+            flat = np.empty(size, dtype)
+        return flat[: p * n * n].reshape(p, n, n)
+
+    def give(self, flat: np.ndarray) -> None:
+        """Take back the memory of an array that nobody reads any more."""
+        self._free.append(flat)
+
+    def clear(self) -> None:
+        """Let go of everything."""
+        self._free.clear()
+
+
 @dataclass(frozen=True)
 class FoldExpansion(Expansion):
     """Terms that remember their kernels and samples within the fold, for `evaluate_together`.
@@ -66,29 +99,26 @@ class FoldStack(StackedKernels):
         The test rows.
     clean : bool
         Whether the whole stack is known to be finite, symmetric and without negative eigenvalues.
-    space : ndarray, optional
-        A flat array in which the training rows may be gathered.
+    spare : Spare
+        Memory for the training rows.
     """
 
+    space: np.ndarray | None = None
+
     def __init__(
-        self,
-        stack: KernelStack,
-        test: KernelStack,
-        *args: Any,
-        clean: bool,
-        space: np.ndarray | None = None,
-        **options: Any,
+        self, stack: KernelStack, test: KernelStack, *args: Any, clean: bool, spare: Spare, **options: Any
     ) -> None:
-        self.test, self._clean, self.space = test, clean, space
+        self.test, self._clean, self._spare = test, clean, spare
         super().__init__(stack, *args, **options)
 
     def _examined(self, kind, in_place):
         if not self._clean or in_place or kind != "dense":
             return super()._examined(kind, in_place)
         self._indefinite = np.zeros(len(self.names), bool)
-        matrices, sums = gather_square(self.stack, Team(self._n_threads), self.space)
+        n, _, p = self.stack.shape
+        matrices = self._spare.take(p, n, self.stack.dtype)
         self.space = matrices.base
-        return matrices, sums
+        return matrices, gather_square(self.stack, Team(self._n_threads), matrices)
 
     def _expansion(self, terms, offset, active, kept):
         whole = partial(super()._expansion, terms, offset, active, kept)
@@ -114,22 +144,26 @@ class FoldComputed(ComputedKernels):
         Fitted on the training samples.
     train, test : ndarrays of int
         The samples.
-    last : bool
-        Whether nobody will need the known kernels any more.
+    spare : Spare or None
+        Memory for the kernels. None for the last training, after which nobody will need the known kernels: it may have
+        theirs.
     """
 
     bank: SlicedBank  # type: ignore[assignment]
+    space: np.ndarray | None = None
 
     def __init__(
-        self, bank: SlicedBank, train: np.ndarray, test: np.ndarray, *args: Any, last: bool = False, **options: Any
+        self, bank: SlicedBank, train: np.ndarray, test: np.ndarray, *args: Any, spare: Spare | None, **options: Any
     ) -> None:
-        self.test, self._last = test, last
+        self.test, self._spare = test, spare
         super().__init__(bank, train, *args, **options)
 
     def _space(self, p, n, dtype):
         """Return memory for the kernels: that of the known ones, where these are all, between these very samples."""
-        if not self._last:
-            return super()._space(p, n, dtype)
+        if self._spare is not None:
+            matrices = self._spare.take(p, n, dtype)
+            self.space = matrices.base
+            return matrices
         known = [self.bank.whole(k) for k in range(p)]
         stack = None if known[0] is None else known[0].base
         if stack is not None and stack.shape == (p, n, n) and np.array_equal(self.X, np.arange(n)):

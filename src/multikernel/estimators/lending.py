@@ -98,10 +98,10 @@ class Lent:
         outputs = evaluate_together(self.kernels, [model._expansion for model in models])
         self._outputs = {id(model): values for model, values in zip(models, outputs, strict=True)}
 
-    def spare(self) -> list[np.ndarray]:
-        """Return the memory of the kernels, which nobody needs any more."""
-        space = getattr(self._kernels, "space", None)
-        return [] if space is None else [space]
+    @property
+    def space(self) -> np.ndarray | None:
+        """The memory of the kernels, where they have some of their own."""
+        return getattr(self._kernels, "space", None)
 
     def outputs(self, model: Any, X: Any) -> np.ndarray | None:
         """Return the outputs of a model where they are known."""

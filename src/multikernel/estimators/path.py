@@ -17,7 +17,7 @@ import numpy as np
 from sklearn.utils import _safe_indexing
 
 from multikernel.estimators.checks import warn_constant
-from multikernel.estimators.folds import FoldComputed, FoldStack, SlicedBank
+from multikernel.estimators.folds import FoldComputed, FoldStack, SlicedBank, Spare
 from multikernel.estimators.lending import Lent
 from multikernel.estimators.samples import as_numbers
 from multikernel.gram.stack import KernelStack
@@ -48,7 +48,7 @@ class Task:
         Whether a stack was examined as a whole.
     error_score : float or "raise"
         Score of what failed.
-    spare : list of ndarray
+    spare : Spare
         Memory of folds that are done, for the next ones.
     """
 
@@ -62,7 +62,7 @@ class Task:
     known: dict[tuple, np.ndarray]
     clean: bool
     error_score: float | str
-    spare: list[np.ndarray] = field(default_factory=list)
+    spare: Spare = field(default_factory=Spare)
 
 
 @dataclass
@@ -142,7 +142,8 @@ def run_fold(task: Task, train: np.ndarray, test: np.ndarray) -> FoldResult:
                 first.setdefault(norm, lent.solved)
     result.fit_seconds += lent.seconds / G
     _score(task, result, lent, models, X_test, y_test, test)
-    task.spare.extend(lent.spare())
+    if lent.space is not None:
+        task.spare.give(lent.space)
     return result
 
 
@@ -186,16 +187,12 @@ def make_kernels(task: Task, train: np.ndarray, test: np.ndarray, last: bool = F
     }  # fmt: skip
     kernels: FoldStack | FoldComputed
     if isinstance(task.X, KernelStack):
-        try:
-            space = task.spare.pop()
-        except IndexError:
-            space = None
         kernels = FoldStack(
-            task.X[train], task.X[test], weight, model.normalize, clean=task.clean, space=space, **options
+            task.X[train], task.X[test], weight, model.normalize, clean=task.clean, spare=task.spare, **options
         )
     else:
         bank = KernelBank.fit(model.kernels, take_rows(task.X, train), weight, model.normalize)
         sliced = SlicedBank(bank, as_numbers(task.X), task.known)
-        kernels = FoldComputed(sliced, train, test, weight, last=last, **options)
+        kernels = FoldComputed(sliced, train, test, weight, spare=None if last else task.spare, **options)
     warn_constant(kernels.names, kernels.constant)
     return kernels

@@ -28,7 +28,7 @@ from sklearn.model_selection import GridSearchCV, ParameterGrid
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from multikernel.estimators.base import BaseMKL
-from multikernel.estimators.folds import FoldExpansion, fixed_kernels
+from multikernel.estimators.folds import FoldExpansion, Spare, fixed_kernels
 from multikernel.estimators.lending import Lent, Pooled
 from multikernel.estimators.path import FoldResult, Task, make_kernels, run_fold
 from multikernel.estimators.results import results_table, weights_path
@@ -86,6 +86,7 @@ class SearchCV(BaseMKL):
                 # an indefinite kernel is refused here, or every fold repairs its own slice
                 clean=self._precomputed and not whole.kernels.vouched.any(),
                 error_score=self.error_score,
+                spare=Spare(max(len(train) for train, _ in splits)),
             )  # fmt: skip
             folds = Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(run_fold)(task, *split) for split in splits)
             task.spare.clear()

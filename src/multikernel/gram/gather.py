@@ -39,8 +39,8 @@ def gather(K: np.ndarray, rows: np.ndarray, cols: np.ndarray, dtype=np.float64) 
     return out
 
 
-def gather_square(stack: KernelStack, team: Team, space: np.ndarray | None = None) -> tuple[np.ndarray, Sums]:
-    """Return the kernels between the rows of a stack as an array (p, n, n), and their sums.
+def gather_square(stack: KernelStack, team: Team, out: np.ndarray) -> Sums:
+    """Return the sums of the kernels between the rows of a stack.
 
     Parameters
     ----------
@@ -48,15 +48,12 @@ def gather_square(stack: KernelStack, team: Team, space: np.ndarray | None = Non
         Rows of a square stack.
     team : Team
         Threads, a share of the kernels each.
-    space : ndarray, optional
-        A flat array to write into, where it is large enough: fresh memory takes a third longer.
+    out : ndarray of shape (p, n, n)
+        Set to the kernels.
     """
     rows, cols, (n, _, p) = stack._rows, stack._train_columns(), stack.shape
     rows = np.arange(n) if rows is None else rows
     cols = np.arange(n) if cols is None else cols
-    if space is None or space.size < p * n * n or space.dtype != stack.dtype:
-        space = np.empty(p * n * n, stack.dtype)
-    out = space[: p * n * n].reshape(p, n, n)
     sums, ones = np.empty((p, n)), np.ones(n)
 
     def some(first: int, last: int) -> None:
@@ -69,8 +66,7 @@ def gather_square(stack: KernelStack, team: Team, space: np.ndarray | None = Non
                 sums[k] = out[k].sum(axis=1, dtype=np.float64)
 
     team.run(partial(some, first, last) for first, last in team.split(p))
-    diagonal = np.array([np.diagonal(K) for K in out], np.float64)
-    return out, Sums(diagonal, sums, np.zeros(p, bool))
+    return Sums(np.array([np.diagonal(K) for K in out], np.float64), sums, np.zeros(p, bool))
 
 
 def gather_with_product(K: np.ndarray, idx: np.ndarray, weight: np.ndarray, out: np.ndarray) -> np.ndarray:
