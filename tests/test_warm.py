@@ -91,7 +91,7 @@ def test_a_kernel_that_the_start_lacks_is_found(monkeypatch):
     useless = np.eye(len(STACK))[-1]
     a = problem.machine.start()
     found = solve_from(problem, (useless, a, (a, np.zeros(STACK.shape[:2]))), tol=TOL)
-    assert seen == [1, len(STACK)]
+    assert seen == [len(STACK), 1, len(STACK)]
     assert found.weights[-1] < 1e-3 and found.n_iter > 0
     assert found.upper == pytest.approx(solve(problem, tol=TOL).upper, rel=2 * TOL)
 
@@ -110,6 +110,17 @@ def test_all_kernels_take_part_where_nothing_is_gained(monkeypatch):
             solve_from(problem, (few, a, None))
             solve_from(problem, (few, a, (a, F)))
     assert set(seen) == {len(STACK)}
+
+
+def test_a_solution_that_stays_one_is_certified_as_it_is(monkeypatch):
+    seen = spied(monkeypatch)
+    # costs so large that no coefficient is on its bound: a smaller one makes the same coefficients better
+    gram, large, less = DenseGram(STACK), MACHINES["hinge"](1e6), MACHINES["hinge"](1e5)
+    first = solve(Problem(gram, large, Simplex()), tol=1e-3)
+    again = solve_from(Problem(gram, less, Simplex()), start_of(first, less, large), tol=1e-3)
+    assert seen == [len(STACK)] and again.n_iter == 0 and again.status == "converged"
+    np.testing.assert_allclose(again.dual_coef, first.dual_coef, rtol=1e-12)
+    assert 0 < again.gap <= first.gap
 
 
 def test_outputs_need_not_be_known(monkeypatch):
