@@ -112,3 +112,12 @@ def test_simplex_qp_satisfies_its_optimality_conditions(seed):
     size = np.abs(slope).max() + np.abs(c).max()
     assert np.ptp(slope[room]) <= 1e-5 * size
     assert np.all(slope[~room] >= level - 1e-5 * size)
+
+
+def test_kernels_without_weight_are_let_in_where_they_matter():
+    beta, q = np.array([0.6, 0.4, 0.0, 0.0, 0.0]), np.array([1.0, 2.0, 5.0, 1.3, 3.0])
+    new = Simplex().let_in(beta, q, 0.2)
+    np.testing.assert_allclose(new, [0.48, 0.32, 0.125, 0.0, 0.075])
+    assert Simplex().let_in(beta, np.array([2.0, 2.0, 1.0, 2.0, 0.0]), 0.2) is beta
+    for mixing in (Ball(2.0), PlainSum()):
+        assert mixing.let_in(beta, q, 0.2) is beta

@@ -291,3 +291,16 @@ def test_auto_needs_neither_highspy_nor_clarabel(monkeypatch):
         assert solve(problem, "auto", tol=TOL).status == "converged"
         assert solve(problem, "alternating", tol=TOL, max_iter=5000).status == "converged"
     assert isinstance(mixing_for(1.5), Ball)
+
+
+@pytest.mark.parametrize("C", [0.1, 1.0, 10.0, 100.0])
+def test_newton_on_kernels_of_rank_one(C):
+    # no single a certifies the optimum, and second-order steps drop kernels that they should not
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200, 15))
+    y = np.where(X[:, 0] + 0.5 * X[:, 1] + 0.5 * rng.standard_normal(200) > 0, 1.0, -1.0)
+    problem = Problem(DenseGram(np.stack([np.outer(x, x) for x in X.T])), SVC(y, C), Simplex())
+    found, other = solve(problem, "newton", tol=1e-4), solve(problem, "alternating", tol=1e-4)
+    assert found.status == other.status == "converged"
+    assert found.upper == pytest.approx(other.upper, rel=2e-4)
+    assert found.n_iter <= 60

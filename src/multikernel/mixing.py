@@ -80,6 +80,13 @@ class Mixing(ABC):
         """Return a point of B near the weights of another problem with the same norm."""
         return beta
 
+    def let_in(self, beta: np.ndarray, q: np.ndarray, share: float) -> np.ndarray:
+        """Return weights in which kernels that matter, but have none, get a share together; beta where there are none.
+
+        They matter where their forms exceed beta'q. Sets that leave no weight at zero have nothing to let in.
+        """
+        return beta
+
     @abstractmethod
     def saturate(self, beta: np.ndarray) -> np.ndarray:
         """Return the multiple of beta >= 0 on the boundary of B; J falls in every weight and is least there."""
@@ -117,6 +124,11 @@ class Simplex(Mixing):
     def saturate(self, beta):
         total = beta.sum()
         return beta / total if total > 0 else self.start(len(beta))
+
+    def let_in(self, beta, q, share):
+        missed = np.where((beta == 0) & (q > beta @ q), q, 0.0)
+        total = missed.sum()
+        return (1.0 - share) * beta + share / total * missed if total > 0 else beta
 
     def closed_form(self, beta, q, relax=1.0):
         beta = beta * np.maximum(q, 0.0) ** (0.5 * relax)

@@ -78,7 +78,9 @@ def solve_from(
     weights, outputs = np.zeros_like(beta), np.empty_like(F)
     weights[some], outputs[some] = first.weights, first.outputs
     outputs[others] = F[others] + gram.apply(first.dual_coef - b, others)
-    weights = _let_in(weights, gram.forms(outputs, first.dual_coef), first)
+    q = gram.forms(outputs, first.dual_coef)
+    if relative_gap(first.upper, first.lower - 0.5 * (q.max() - q[some].max()), first.floor) > _FAR:
+        weights = mixing.let_in(weights, q, _SHARE)
     interrupted = first.status == INTERRUPTED
     second = solve(
         problem, solver, tol=tol, max_iter=0 if interrupted else max_iter - first.n_iter,
@@ -87,18 +89,6 @@ def solve_from(
     curvature = second.curvature.copy()
     curvature[some] = np.minimum(curvature[some], first.curvature)
     return replace(second, curvature=curvature, status=INTERRUPTED if interrupted else second.status)
-
-
-def _let_in(beta: np.ndarray, q: np.ndarray, found: Solution) -> np.ndarray:
-    """Return the weights found on some kernels; where others prove them far from right, with a share for these.
-
-    ``q`` are the forms of all kernels.
-    """
-    lower = found.lower - 0.5 * (q.max() - q[beta > 0].max())
-    missed = np.where(beta > 0, 0.0, np.where(q > beta @ q, q, 0.0))
-    if relative_gap(found.upper, lower, found.floor) <= _FAR or not missed.any():
-        return beta
-    return (1.0 - _SHARE) * beta + _SHARE * missed / missed.sum()
 
 
 def _few(beta: np.ndarray) -> bool:

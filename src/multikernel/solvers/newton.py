@@ -39,6 +39,8 @@ _SHORT = 0.5
 _WORSE, _ROUNDING = 1e-3, 1e-12
 # shortest step, and part of the gap that a step with progress leaves at most
 _LEAST, _PROGRESS = 1e-3, 0.7
+# what kernels that were dropped in error get back together
+_BACK = 0.02
 # part of the coefficients on their bounds above which a start says more about the weights than they about it
 _SETTLED = 0.5
 # part of the gap that is that of the coefficients at fixed weights, above which these are right for the coefficients
@@ -109,6 +111,8 @@ class Newton(Solver):
         else:
             if state.waited == self.patience:
                 state.rest = self.fallback.take_over(state.memory, state.tol)
+                # its steps would leave at zero what second-order ones have dropped
+                point.set_weights(point.problem.mixing.let_in(point.beta, point.q, _BACK))
             lower = self.fallback.step(point, state.rest, certificate).lower
         return Step(self._judge(point, state, max(certificate.lower, lower)))
 
