@@ -18,7 +18,7 @@ from workloads import EVERYTHING, NOISE, RING, SHIFT, WIDTHS, binary, ring
 from multikernel import MKLClassifier, MKLClassifierCV, stack_kernels
 from multikernel.kernels import rbf_family
 
-REPEATS = 5
+REPEATS = 15
 BAR = 4.0
 CS = np.logspace(-3, 3, 7)
 SUBSETS = {"ring": RING, "shift": SHIFT, "noise": NOISE, "all": EVERYTHING}

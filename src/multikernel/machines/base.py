@@ -100,6 +100,8 @@ class Machine(ABC):
     bursts : bool
         Whether a few inner steps cost much less than a whole solution, so that interleaving them with steps on
         the weights pays.
+    leaps : bool
+        Whether `leap` does something.
     bursts_reach : float
         Relative gap that bursts should have reached before the last of them, which is left out otherwise.
     inner_accuracy : float
@@ -111,6 +113,7 @@ class Machine(ABC):
     scale: float
     loss: Any = None
     bursts: bool = False
+    leaps: bool = False
     bursts_reach: float = np.inf
     inner_accuracy: float = 0.3
 

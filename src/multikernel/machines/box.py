@@ -52,7 +52,7 @@ class BoxMachine(Machine):
     p: np.ndarray
     lo: np.ndarray
     hi: np.ndarray
-    bursts = True
+    bursts = leaps = True
     # at large costs bursts lead nowhere
     bursts_reach = 0.7
     inner_accuracy = 0.03

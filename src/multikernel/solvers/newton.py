@@ -4,10 +4,10 @@ Problem: min over B of J(beta) = max_{a in A} g(a) - 1/2 beta'q(a), convex, with
 free coefficients does not change, the Hessian H that the machine reports.
 Returned: the point at the best weights found; bounds by the driver.
 
-Three phases, chosen by the gap alone:
+Three phases, chosen by the gap:
 1. interleaved: short bursts of the inner solver, each followed by an over-relaxed closed-form step on the weights
    (Sonnenburg et al. 2006, Kloft et al. 2011), until the free set means something (a machine without bursts
-   solves its problem twice);
+   solves its problem twice); a given start may begin with all coefficients at once, or with the weights;
 2. Newton: the second-order step, the coefficients moved along with it to first order, the inner solver to clean up;
 3. closed form: where few coefficients are free, or kernels are rank-deficient, J has kinks, and one a need not certify
    the optimum; after a few steps without progress the alternating method takes over from the best point, with its
@@ -102,7 +102,7 @@ class Newton(Solver):
         lower = -np.inf
         # without bursts an epoch is a whole solution: one at the start, one after a closed-form step
         epochs = self.epochs - (gap > machine.bursts_reach) if machine.bursts else min(2, self.epochs)
-        behind = not state.epochs and self._behind(point, certificate)
+        behind = machine.leaps and not state.epochs and self._behind(point, certificate)
         if state.interleaving and state.epochs < epochs and (gap > self.handover or behind):
             self._interleave(point, state, accuracy, behind)
         elif state.waited < self.patience:
