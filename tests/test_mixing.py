@@ -121,3 +121,11 @@ def test_kernels_without_weight_are_let_in_where_they_matter():
     assert Simplex().let_in(beta, np.array([2.0, 2.0, 1.0, 2.0, 0.0]), 0.2) is beta
     for mixing in (Ball(2.0), PlainSum()):
         assert mixing.let_in(beta, q, 0.2) is beta
+
+
+def test_a_second_order_step_on_forms_that_are_rounding_is_one_in_closed_form():
+    mixing, beta, q = Ball(2.0), np.array([0.6, 0.8, 0.0]), np.array([1.0, 2.0, 0.0])
+    H = np.zeros((3, 3))
+    # (r - 1) + 2 beta_1 H_11 / q_1 = 0, as rounding can make it
+    H[0, 0] = -0.5 * q[0] / beta[0]
+    np.testing.assert_array_equal(mixing.newton_step(beta, q, H), mixing.closed_form(beta, q))

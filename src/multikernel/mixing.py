@@ -253,7 +253,11 @@ class Ball(Mixing):
         x = np.maximum(q / top, 1e-30)
         u = np.log(np.maximum(beta, 1e-200))
         M = (r - 1.0) * np.eye(len(q)) + 2.0 * (H * beta) / (x * top)[:, None]
-        move, per_c = np.linalg.solve(M, np.column_stack([np.log(x) - (r - 1.0) * u, np.ones(len(q))])).T
+        try:
+            move, per_c = np.linalg.solve(M, np.column_stack([np.log(x) - (r - 1.0) * u, np.ones(len(q))])).T
+        except np.linalg.LinAlgError:
+            # forms that are zero but for rounding, divided by each other
+            return self.closed_form(beta, q)
 
         def step(c):
             return np.exp(u + np.clip(move - c * per_c, -2.3, 2.3))
