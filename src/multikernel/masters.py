@@ -93,10 +93,10 @@ class CutModel:
         g, Q = np.array(self.g), np.array(self.q)
         if self.quick:
             beta, lam = matrix_game(g[:, None] - 0.5 * Q)
-            value = float(np.max(g - 0.5 * Q @ beta))
-            if value - self.bound(lam) > _CLOSED * abs(value):
-                beta, lam = minimise_linear(g, Q, *self.mixing.linear_rows(self.p))
-        elif hasattr(self.mixing, "linear_rows"):
+            value, bound = float(np.max(g - 0.5 * Q @ beta)), self.bound(lam)
+            if value - bound <= _CLOSED * abs(value):
+                return self.mixing.saturate(beta), bound
+        if hasattr(self.mixing, "linear_rows"):
             beta, lam = minimise_linear(g, Q, *self.mixing.linear_rows(self.p))
             while self.mixing.separate(np.maximum(beta, 0.0)):
                 beta, lam = minimise_linear(g, Q, *self.mixing.linear_rows(self.p))

@@ -91,7 +91,8 @@ class Newton(Solver):
 
     def start(self, point: Point, tol: float) -> _State:
         interleaving = not point.problem.mixing.fixed(len(point.beta))
-        memory = InOut(point, limit=20 + 5 * len(point.beta))
+        # the cuts are those of the other method from the beginning
+        memory = self.fallback.start(point, tol).memory
         return _State(tol, (point.beta, point.a), memory, interleaving=interleaving)
 
     def step(self, point: Point, state: _State, certificate: Certificate) -> Step:
@@ -102,7 +103,8 @@ class Newton(Solver):
         lower = -np.inf
         # without bursts an epoch is a whole solution: one at the start, one after a closed-form step
         epochs = self.epochs - (gap > machine.bursts_reach) if machine.bursts else min(2, self.epochs)
-        behind = machine.leaps and not state.epochs and self._behind(point, certificate)
+        first = state.interleaving and not state.epochs
+        behind = first and machine.leaps and self._behind(point, certificate)
         if state.interleaving and state.epochs < epochs and (gap > self.handover or behind):
             self._interleave(point, state, accuracy, behind)
         elif state.waited < self.patience:
