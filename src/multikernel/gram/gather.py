@@ -13,6 +13,11 @@ from multikernel.gram.stack import KernelStack
 from multikernel.threads import Team
 
 
+# bytes of kernels up to which one thread gathers alone: memory sets the pace, and two threads that touch fresh pages
+# at the same time can take several times as long as one
+_ALONE = 128 << 20
+
+
 class Sums(NamedTuple):
     """Diagonals and row sums of p matrices, float64 (p, n), and which are constant as far as was looked."""
 
@@ -47,7 +52,7 @@ def gather_square(stack: KernelStack, team: Team, out: np.ndarray) -> Sums:
     stack : KernelStack
         Rows of a square stack.
     team : Team
-        Threads, a share of the kernels each.
+        Threads, a share of the kernels each where these are large.
     out : ndarray of shape (p, n, n)
         Set to the kernels.
     """
@@ -65,7 +70,8 @@ def gather_square(stack: KernelStack, team: Team, out: np.ndarray) -> Sums:
                 take_block(K, rows, cols, out.dtype, out[k])
                 sums[k] = out[k].sum(axis=1, dtype=np.float64)
 
-    team.run(partial(some, first, last) for first, last in team.split(p))
+    spans = team.split(p) if out.nbytes > _ALONE else [(0, p)]
+    team.run(partial(some, first, last) for first, last in spans)
     return Sums(np.array([np.diagonal(K) for K in out], np.float64), sums, np.zeros(p, bool))
 
 
