@@ -20,7 +20,7 @@ from multikernel.estimators.expansion import ComputedExpansion, Expansion, Term,
 from multikernel.estimators.precomputed import StackedKernels
 from multikernel.estimators.tiles import compute_tiles
 from multikernel.gram.choose import storage_dtype
-from multikernel.gram.gather import gather, gather_rows, gather_square, gather_with_product
+from multikernel.gram.gather import gather, gather_rows, gather_square, gather_with_product, shares
 from multikernel.gram.stack import KernelStack
 from multikernel.kernels.affine import FittedNormalizer
 from multikernel.kernels.bank import KernelBank, take_rows
@@ -175,15 +175,16 @@ class FoldComputed(ComputedKernels):
         products = np.empty((len(kernels), len(self._p)))
         known = [j for j, k in enumerate(kernels) if self.bank.whole(k) is not None]
 
-        def some(part: Sequence[int]) -> None:
-            for j in part:
+        def some(first: int, last: int) -> None:
+            for j in known[first:last]:
                 K = self.bank.whole(kernels[j])
                 if np.may_share_memory(K, targets[j]):
                     products[j] = K @ self._p
                 else:
                     products[j] = gather_with_product(K, self.X, self._p, targets[j])
 
-        self._team.run(partial(some, known[first:last]) for first, last in self._team.split(len(known)))
+        spans = shares(self._team, len(known), sum(targets[j].nbytes for j in known))
+        self._team.run(partial(some, *span) for span in spans)
         others = [j for j in range(len(kernels)) if j not in known]
         products[others] = super()._tiles([int(kernels[j]) for j in others], [targets[j] for j in others])
         return products

@@ -44,6 +44,11 @@ def gather(K: np.ndarray, rows: np.ndarray, cols: np.ndarray, dtype=np.float64) 
     return out
 
 
+def shares(team: Team, p: int, nbytes: int) -> list[tuple[int, int]]:
+    """Return which of p kernels, gathered into so many bytes, each thread takes."""
+    return team.split(p) if nbytes > _ALONE else [(0, p)]
+
+
 def gather_square(stack: KernelStack, team: Team, out: np.ndarray) -> Sums:
     """Return the sums of the kernels between the rows of a stack.
 
@@ -70,8 +75,7 @@ def gather_square(stack: KernelStack, team: Team, out: np.ndarray) -> Sums:
                 take_block(K, rows, cols, out.dtype, out[k])
                 sums[k] = out[k].sum(axis=1, dtype=np.float64)
 
-    spans = team.split(p) if out.nbytes > _ALONE else [(0, p)]
-    team.run(partial(some, first, last) for first, last in spans)
+    team.run(partial(some, *span) for span in shares(team, p, out.nbytes))
     return Sums(np.array([np.diagonal(K) for K in out], np.float64), sums, np.zeros(p, bool))
 
 
