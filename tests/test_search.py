@@ -69,7 +69,7 @@ def test_sample_weights(kernels):
 def test_more_than_two_classes(multiclass):
     samples, y = load_iris(return_X_y=True)
     samples, y = samples[::3], y[::3]
-    search = MKLClassifierCV(Cs=[0.01, 1.0, 100.0], cv=3, multiclass=multiclass, tol=1e-7)
+    search = MKLClassifierCV(Cs=[0.01, 1.0, 100.0], cv=3, multiclass=multiclass, tol=1e-9)
     compare(search, samples, y)
     assert search.weights_path_.shape == (3, 3, 3, 5)
 

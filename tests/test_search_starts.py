@@ -4,19 +4,21 @@ import numpy as np
 import pytest
 from problems_search import CS, CV, EXACT, FIXED, KERNELS, STACK, WEIGHT, N, T, X, Y, compare
 from sklearn.datasets import load_iris
-from sklearn.model_selection import (
-    ShuffleSplit,
-)
+from sklearn.model_selection import ShuffleSplit
 
 from multikernel import MKLClassifier, MKLClassifierCV, stack_kernels
 from multikernel.certificate import certify
 from multikernel.estimators.folds import Spare
+from multikernel.estimators.lending import Lent, Solved
 from multikernel.estimators.path import order
+from multikernel.gram.dense import DenseGram
 from multikernel.kernels import rbf_family
 from multikernel.machines.ridge import Ridge as RidgeMachine
 from multikernel.machines.svc import SVC
 from multikernel.machines.svr import SVR
-from multikernel.problem import Point
+from multikernel.mixing import Simplex
+from multikernel.problem import Point, Problem
+from multikernel.solve import solve
 from multikernel.warm import solve_from
 
 
@@ -112,6 +114,20 @@ def test_what_is_carried_over_is_feasible(fit_intercept):
         before, after = RidgeMachine(T, old, fit_intercept), RidgeMachine(T, new, fit_intercept)
         moved = after.carry_over(a, before)
         assert not fit_intercept or abs(moved.sum()) < 1e-12
+
+
+def test_outputs_of_coefficients_on_their_bounds_are_known_at_the_next_cost():
+    gram = DenseGram(KERNELS)
+    labels = np.where(Y == Y[0], 1.0, -1.0)
+    for old, new in ((1e-3, 1e-4), (1e-3, 3e-3), (1e3, 1e2)):
+        before, after = SVC(labels, old), SVC(labels, new)
+        lent = Lent(None)
+        lent.start = [Solved(before, solve(Problem(gram, before, Simplex())), None)]
+        ((_, a, (b, F)),) = lent.starts([after], [None])
+        # nothing, or almost nothing, of what is known is to be brought up to date
+        assert np.count_nonzero(a - b) < 0.2 * len(a)
+        np.testing.assert_allclose(F, gram.apply(b), atol=1e-12 * np.abs(F).max())
+        np.testing.assert_array_equal(a, after.carry_over(lent.start[0].solution.dual_coef, before))
 
 
 def test_memory_is_handed_on_from_fold_to_fold():

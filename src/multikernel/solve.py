@@ -131,7 +131,7 @@ class _Run:
 
     def record(self, step) -> None:
         now: Certificate = certify(self.point)
-        if size := float(np.sum(self.point.a**2)):
+        if size := float(np.vdot(self.point.a, self.point.a)):
             self.curvature = np.minimum(self.curvature, self.point.forms / size)
         lower = max(self.best.lower, now.lower, step.lower)
         # the least primal value; once the gap is small enough, the model whose own coefficients certify it best

@@ -58,16 +58,20 @@ def contributions(
     >>> contributions(np.array([0.5, 0.5]), np.array([[1.0, -1.0], [3.0, -3.0]]))
     array([0.25, 0.75])
     """
-    parts = outputs.reshape(*outputs.shape[:2], -1)
+    shares = np.zeros(len(weights))
+    # kernels of weight zero add nothing
+    some = np.flatnonzero(weights) if gram is None else slice(None)
+    beta, parts = weights[some], outputs.reshape(*outputs.shape[:2], -1)[some]
     parts = parts - np.average(parts, axis=1, weights=sample_weight)[:, None]
-    total = np.tensordot(weights, parts, 1) if gram is None else gram.mix(weights, parts)
+    total = np.tensordot(beta, parts, 1) if gram is None else gram.mix(beta, parts)
     size = np.abs(total).max(initial=0.0)
     if size <= 1e-300:
-        return np.zeros(len(weights))
+        return shares
     total = total / size
     weighted = total if sample_weight is None else total * sample_weight[:, None]
     inner = np.tensordot(parts, weighted, 2) if gram is None else gram.forms(parts, weighted)
-    return weights * inner / (size * np.vdot(total, weighted))
+    shares[some] = beta * inner / (size * np.vdot(total, weighted))
+    return shares
 
 
 def warn_unfinished(estimator: Any, solutions: Sequence[Solution], labels: Sequence[str]) -> None:

@@ -12,7 +12,6 @@ from multikernel.gram.slices import compose, read_only, shorten, take_block
 from multikernel.gram.stack import KernelStack
 from multikernel.threads import Team
 
-
 # bytes of kernels up to which one thread gathers alone: memory sets the pace, and two threads that touch fresh pages
 # at the same time can take several times as long as one
 _ALONE = 128 << 20

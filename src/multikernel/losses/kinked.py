@@ -9,6 +9,12 @@ import numpy as np
 from multikernel.losses.base import Loss
 
 
+def spread(C: float | np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Return the cost of each sample."""
+    costs = np.asarray(C, float)
+    return costs if costs.shape == y.shape else np.full(y.shape, costs)
+
+
 def piecewise_minimiser(kinks: np.ndarray, jumps: np.ndarray, slope: float) -> float:
     """Minimise a convex piecewise linear function: the middle of the interval of minimisers.
 
@@ -26,11 +32,10 @@ def piecewise_minimiser(kinks: np.ndarray, jumps: np.ndarray, slope: float) -> f
     2.0
     """
     order = np.argsort(kinks)
-    slopes = np.cumsum(jumps[order]) + slope
-    tiny = 1e-12 * float(jumps.sum())
-    last = len(order) - 1
-    left = min(int(np.searchsorted(slopes, -tiny)), last)
-    right = min(int(np.searchsorted(slopes, tiny, side="right")), last)
+    slopes = np.cumsum(jumps[order])
+    tiny, last = 1e-12 * slopes[-1], len(order) - 1
+    left = min(slopes.searchsorted(-slope - tiny), last)
+    right = min(slopes.searchsorted(-slope + tiny, side="right"), last)
     return float(0.5 * (kinks[order[left]] + kinks[order[right]]))
 
 
@@ -75,8 +80,8 @@ class Hinge(Loss):
         The sum is convex and piecewise linear in b; its slope starts at minus the cost of the positive samples
         and grows by C_i at every kink y_i - f_i.
         """
-        C = np.broadcast_to(np.asarray(self.C, float), y.shape)
-        return piecewise_minimiser(y - f, C, -float(C[y > 0].sum()))
+        C = spread(self.C, y)
+        return piecewise_minimiser(y - f, C, -float(C @ (y > 0)))
 
 
 @dataclass(frozen=True)
@@ -122,6 +127,6 @@ class EpsilonInsensitive(Loss):
         The slope of the sum starts at minus the sum of the costs and grows by C_i at both edges of the tube,
         y_i - epsilon - f_i and y_i + epsilon - f_i.
         """
-        C = np.broadcast_to(np.asarray(self.C, float), y.shape)
+        C = spread(self.C, y)
         kinks = np.concatenate([y - self.epsilon - f, y + self.epsilon - f])
         return piecewise_minimiser(kinks, np.concatenate([C, C]), -float(C.sum()))

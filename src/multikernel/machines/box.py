@@ -15,6 +15,7 @@ import numpy as np
 from scipy.linalg import LinAlgError
 
 from multikernel.gram.combined import Combined
+from multikernel.machines.balance import balance
 from multikernel.machines.base import ConicMachine, Curvature, Machine
 from multikernel.machines.smo import CONVERGED, NEEDS_ROW, ascend, smo
 from multikernel.spd import solve_spd
@@ -73,33 +74,20 @@ class BoxMachine(Machine):
 
     def free(self, a: np.ndarray) -> np.ndarray:
         """Return the indices strictly inside their bounds, and off the kink where there is one."""
+        return np.flatnonzero(self._inside(a))
+
+    def _inside(self, a: np.ndarray) -> np.ndarray:
         edge = ON_BOUND * (self.hi - self.lo)
         inside = (a > self.lo + edge) & (a < self.hi - edge)
-        return np.flatnonzero(inside & (np.abs(a) > edge) if self.eps else inside)
+        return inside & (np.abs(a) > edge) if self.eps else inside
 
     def on_bounds(self, a):
-        return 1.0 - len(self.free(a)) / self.n_samples
+        return 1.0 - np.count_nonzero(self._inside(a)) / self.n_samples
 
     def repair(self, a):
         a = np.clip(a, self.lo, self.hi)
-        if not self.balanced:
-            return a
-        excess = a.sum() - self.total
-        if excess == 0:
-            return a
-        rounding = 1e-15 * np.abs(a).sum()
-        free, everything = self.free(a), np.arange(self.n_samples)
-        for candidates in (free, everything):
-            if abs(excess) <= rounding:
-                break
-            room = self._room(a, excess)[candidates]
-            if total := room.sum():
-                a[candidates] -= np.sign(excess) * room * min(1.0, abs(excess) / total)
-            excess = a.sum() - self.total
-        # what rounding left goes to one coefficient, off its bounds where there is such a one
-        candidates = free if len(free) else everything
-        roomiest = candidates[np.argmax(self._room(a, excess)[candidates])]
-        a[roomiest] = np.clip(a[roomiest] - excess, self.lo[roomiest], self.hi[roomiest])
+        if self.balanced:
+            balance(a, self.lo, self.hi, self.total, self._inside(a))
         return a
 
     def carry_over(self, a, other):
@@ -121,10 +109,6 @@ class BoxMachine(Machine):
         if gain <= 0:
             return a
         return target if gain >= curvature else self.repair(a + gain / curvature * move)
-
-    def _room(self, a: np.ndarray, excess: float) -> np.ndarray:
-        """How far each coefficient can move against the sign of ``excess``."""
-        return a - self.lo if excess > 0 else self.hi - a
 
     def solve(self, combined, a, f, accuracy, max_steps=None):
         # with slopes within tol of optimal the gap is at most tol times the length of the box
