@@ -20,7 +20,7 @@ from multikernel.estimators.expansion import ComputedExpansion, Expansion, Term,
 from multikernel.estimators.precomputed import StackedKernels
 from multikernel.estimators.tiles import compute_tiles
 from multikernel.gram.choose import storage_dtype
-from multikernel.gram.gather import gather, gather_rows, gather_square, gather_with_product, shares
+from multikernel.gram.gather import gather, gather_rows, gather_square, gather_with_product
 from multikernel.gram.stack import KernelStack
 from multikernel.kernels.affine import FittedNormalizer
 from multikernel.kernels.bank import KernelBank, take_rows
@@ -30,6 +30,9 @@ from multikernel.threads import Team
 
 # bytes of one kernel's test rows at a time
 _BLOCK_BYTES = 64 << 20
+# bytes of fresh memory up to which one thread touches every page of it first: threads that do so at the same time, as
+# they write, can take several times as long
+_TOUCHED, _PAGE = 128 << 20, 4096
 
 Block = tuple[int, np.ndarray, np.ndarray | None]
 
@@ -56,6 +59,8 @@ class Spare:
             flat = np.empty(0, dtype)
         if flat.size < size or flat.dtype != dtype:
             flat = np.empty(size, dtype)
+            if flat.nbytes <= _TOUCHED:
+                flat[:: _PAGE // flat.itemsize] = 0
         return flat[: p * n * n].reshape(p, n, n)
 
     def give(self, flat: np.ndarray) -> None:
@@ -183,8 +188,7 @@ class FoldComputed(ComputedKernels):
                 else:
                     products[j] = gather_with_product(K, self.X, self._p, targets[j])
 
-        spans = shares(self._team, len(known), sum(targets[j].nbytes for j in known))
-        self._team.run(partial(some, *span) for span in spans)
+        self._team.run(partial(some, *span) for span in self._team.split(len(known)))
         others = [j for j in range(len(kernels)) if j not in known]
         products[others] = super()._tiles([int(kernels[j]) for j in others], [targets[j] for j in others])
         return products

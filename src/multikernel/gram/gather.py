@@ -12,10 +12,6 @@ from multikernel.gram.slices import compose, read_only, shorten, take_block
 from multikernel.gram.stack import KernelStack
 from multikernel.threads import Team
 
-# bytes of kernels up to which one thread gathers alone: memory sets the pace, and two threads that touch fresh pages
-# at the same time can take several times as long as one
-_ALONE = 128 << 20
-
 
 class Sums(NamedTuple):
     """Diagonals and row sums of p matrices, float64 (p, n), and which are constant as far as was looked."""
@@ -43,11 +39,6 @@ def gather(K: np.ndarray, rows: np.ndarray, cols: np.ndarray, dtype=np.float64) 
     return out
 
 
-def shares(team: Team, p: int, nbytes: int) -> list[tuple[int, int]]:
-    """Return which of p kernels, gathered into so many bytes, each thread takes."""
-    return team.split(p) if nbytes > _ALONE else [(0, p)]
-
-
 def gather_square(stack: KernelStack, team: Team, out: np.ndarray) -> Sums:
     """Return the sums of the kernels between the rows of a stack.
 
@@ -56,7 +47,7 @@ def gather_square(stack: KernelStack, team: Team, out: np.ndarray) -> Sums:
     stack : KernelStack
         Rows of a square stack.
     team : Team
-        Threads, a share of the kernels each where these are large.
+        Threads, a share of the kernels each.
     out : ndarray of shape (p, n, n)
         Set to the kernels.
     """
@@ -74,7 +65,7 @@ def gather_square(stack: KernelStack, team: Team, out: np.ndarray) -> Sums:
                 take_block(K, rows, cols, out.dtype, out[k])
                 sums[k] = out[k].sum(axis=1, dtype=np.float64)
 
-    team.run(partial(some, *span) for span in shares(team, p, out.nbytes))
+    team.run(partial(some, *span) for span in team.split(p))
     return Sums(np.array([np.diagonal(K) for K in out], np.float64), sums, np.zeros(p, bool))
 
 
