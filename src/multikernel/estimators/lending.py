@@ -17,9 +17,6 @@ from multikernel.machines.base import Machine
 from multikernel.solution import Solution
 from multikernel.warm import Start
 
-# relative difference of coefficients that are one and the same
-_ROUNDING = 1e-15
-
 
 class Solved(NamedTuple):
     """A problem of one model, its solution, and the samples of the fold that it is about (None for all)."""
@@ -90,7 +87,7 @@ class Lent:
         starts: list[Start | None] = []
         for machine, (other, old, _) in zip(machines, self.start, strict=True):
             a = machine.carry_over(old.dual_coef, other)
-            starts.append((old.weights, a, _nearest(a, old, machine.scale / other.scale)))
+            starts.append((old.weights, a, machine.nearest(a, other, old.dual_coef, old.outputs)))
         return starts
 
     def keep(self, *columns: Sequence) -> None:
@@ -110,19 +107,6 @@ class Lent:
     def outputs(self, model: Any, X: Any) -> np.ndarray | None:
         """Return the outputs of a model where they are known."""
         return self._outputs.get(id(model)) if X is self._X_test else None
-
-
-def _nearest(a: np.ndarray, old: Solution, ratio: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return coefficients with known outputs from which fewer of ``a`` differ: the old ones, or these times ``ratio``.
-
-    Where most are on their bounds, and stay there, these move with the costs.
-    """
-    b, F = old.dual_coef, old.outputs
-    scaled = ratio * b
-    differs = np.abs(a - scaled) > _ROUNDING * np.abs(a)
-    if np.count_nonzero(differs) < np.count_nonzero(a != b):
-        return np.where(differs, scaled, a), ratio * F
-    return b, F
 
 
 class Pooled(Lent):

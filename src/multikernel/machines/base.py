@@ -17,6 +17,8 @@ from multikernel.losses import loss_name
 
 # relative gaps are taken against the primal value or this fraction of the largest loss, whichever is more
 _FLOOR = 1e-13
+# relative difference of coefficients that are one and the same
+_SAME = 1e-15
 
 
 @dataclass(frozen=True)
@@ -157,6 +159,18 @@ class Machine(ABC):
     def carry_over(self, a: np.ndarray, other: Machine) -> np.ndarray:
         """Return a feasible start from the solution ``a`` of the same problem with other costs, that of ``other``."""
         return self.repair(a)
+
+    def nearest(self, a: np.ndarray, other: Machine, b: np.ndarray, F: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return coefficients of known outputs from which few of ``a`` differ: b, of outputs F, or a multiple of both.
+
+        Where b solves the same problem with the costs of ``other``, coefficients that stay on their bounds move with
+        the costs.
+        """
+        ratio = self.scale / other.scale
+        differs = np.abs(a - ratio * b) > _SAME * np.abs(a)
+        if np.count_nonzero(differs) < np.count_nonzero(a != b):
+            return np.where(differs, ratio * b, a), ratio * F
+        return b, F
 
     @abstractmethod
     def solve(

@@ -91,7 +91,8 @@ class SVC(BoxMachine):
             a, f = self.start(), np.zeros(self.n_samples)
         else:
             a = self.carry_over(start.dual_coef, start.machine)
-            f = start.outputs + combined.apply_change(a - start.dual_coef)
+            b, f = self.nearest(a, start.machine, start.dual_coef, start.outputs)
+            f = f + combined.apply_change(a - b)
         climb = Climb(self, a, self.p - f, tol)
         climb.run(combined)
         f = self.p - climb.G
