@@ -63,7 +63,8 @@ class LibraryCholesky:
 
     def solve(self, rhs: np.ndarray) -> np.ndarray:
         """Return A^-1 rhs."""
-        return cho_solve(self._factor, rhs.astype(self._factor[0].dtype), check_finite=False)
+        own = np.array(rhs, self._factor[0].dtype, order="F")
+        return cho_solve(self._factor, own, overwrite_b=True, check_finite=False)
 
 
 class BlockCholesky:

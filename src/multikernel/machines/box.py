@@ -132,10 +132,10 @@ class BoxMachine(Machine):
             return Curvature(np.zeros((k, k)), free[:0], np.zeros((0, k)), np.zeros(0))
         Ff = F[:, free]
         residual = self.p[free] - self.eps * np.sign(a[free]) - f[free]
-        X = _solve_reduced(combined, free, np.column_stack([Ff.T, residual]), self.balanced)
-        Z, correction = X[:, :k], X[:, k]
-        H = Ff @ Z
-        return Curvature(0.5 * (H + H.T), free, Z, correction)
+        X = _solve_reduced(combined, free, np.vstack([Ff, residual]), self.balanced)
+        Z, correction = X[:k], X[k]
+        H = Ff @ Z.T
+        return Curvature(0.5 * (H + H.T), free, Z.T, correction)
 
 
 class Climb:
@@ -197,7 +197,7 @@ class Climb:
             free = np.flatnonzero(self.up == self.low)
             if len(free) < 1 + self.balanced:
                 return
-            step = _solve_reduced(rows, free, (self.G + self.up)[free, None], self.balanced)[:, 0]
+            step = _solve_reduced(rows, free, (self.G + self.up)[None, free], self.balanced)[0]
             # no variable leaves its piece: a kink lies at zero
             hi = np.where(self.a[free] >= 0, self.hi[free], 0.0)
             lo = np.where(self.a[free] <= 0, self.lo[free], 0.0)
@@ -277,27 +277,30 @@ def _wanted_rows(row, have, G, up, low, top, bottom) -> np.ndarray:
 
 
 def _solve_reduced(combined: Combined, idx: np.ndarray, rhs: np.ndarray, balanced: bool) -> np.ndarray:
-    """Solve K_beta[idx, idx] X = rhs; where balanced [K 1; 1' 0] [X; .] = [rhs; 0], so that columns of X sum to zero.
+    """Solve K_beta[idx, idx] x = r for the rows r of rhs; where balanced [K 1; 1' 0] [x; .] = [r; 0]: then sum x = 0.
 
-    Constants in the columns of rhs change nothing then, and are taken out first: on low ranks they would be divided
-    by the ridge, and what is left after they cancel would be rounding.
+    Constants in r change nothing then, and are taken out first: on low ranks they would be divided by the ridge, and
+    what is left after they cancel would be rounding.
     """
     if not balanced:
         return _solve_ridged(combined, idx, rhs)
-    X = _solve_ridged(combined, idx, np.column_stack([rhs - rhs.mean(axis=0), np.ones(len(idx))]))
-    X, ones = X[:, :-1], X[:, -1]
-    X = X - np.outer(ones, X.sum(axis=0) / ones.sum())
-    return X - X.mean(axis=0)
+    centred = np.ones((len(rhs) + 1, len(idx)))
+    np.subtract(rhs, rhs.mean(axis=1, keepdims=True), out=centred[:-1])
+    X = _solve_ridged(combined, idx, centred)
+    X, ones = X[:-1], X[-1]
+    X -= np.outer(X.sum(axis=1) / ones.sum(), ones)
+    X -= X.mean(axis=1, keepdims=True)
+    return X
 
 
 def _solve_ridged(combined: Combined, idx: np.ndarray, rhs: np.ndarray) -> np.ndarray:
-    """Solve (K_beta[idx, idx] + ridge I) X = rhs, the ridge as small as a Cholesky factorisation allows."""
+    """Solve (K_beta[idx, idx] + ridge I) x = r for the rows r of rhs, the ridge as small as a factorisation allows."""
     mean = max(float(combined.diag[idx].mean()), float(np.finfo(np.float32).tiny))
     for power in range(-6 if combined.matrix.dtype == np.float32 else -11, 1):
         K = combined.block(idx)
         K.flat[:: len(idx) + 1] += mean * 10.0**power
         try:
-            return solve_spd(K, rhs, combined.gram.team).astype(np.float64)
+            return solve_spd(K, rhs.T, combined.gram.team).T.astype(np.float64)
         except LinAlgError:
             continue
     return np.zeros_like(rhs)
