@@ -148,6 +148,21 @@ def test_curvature_predicts_how_the_coefficients_follow_the_weights():
     assert np.linalg.eigvalsh(c.H).min() >= -1e-9
 
 
+def test_a_rough_curvature_has_the_digits_of_single_precision():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 4))
+    machine = SVC(np.where(rng.random(300) > 0.5, 1.0, -1.0), 100.0)
+    gram = DenseGram(np.stack([gaussian(X[:, :2], 0.5), gaussian(X[:, 2:], 0.5), gaussian(X, 1.0)]))
+    combined = Combined(gram, np.full(3, 1 / 3))
+    a = machine.solve(combined, machine.start(), np.zeros(300), 1e-6)
+    F = gram.apply(a)
+    exact, rough = (machine.curvature(combined, a, F.mean(axis=0), F, rough) for rough in (False, True))
+    assert len(exact.free) > 128 and np.array_equal(exact.free, rough.free)
+    assert 0 < np.abs(exact.H - rough.H).max() < 1e-3 * np.abs(exact.H).max()
+    assert 0 < np.abs(exact.response - rough.response).max() < 1e-2 * np.abs(exact.response).max()
+    assert np.abs(rough.response.sum(axis=0)).max() < 1e-10 * np.abs(rough.response).sum()
+
+
 def test_inputs_are_not_modified():
     K, y = samples(30)
     K.flags.writeable = y.flags.writeable = False

@@ -31,6 +31,8 @@ _PATIENCE = 20
 _RELAX = 1.5
 # rounding of an output, relative to the terms it is the sum of
 _ROUNDING = 1e-14
+# free coefficients from which on single precision pays
+_LARGE = 128
 # relative distance from a bound below which a coefficient counts as being on it
 ON_BOUND = 1e-9
 
@@ -120,11 +122,14 @@ class BoxMachine(Machine):
             climb.run(combined)
         return self.repair(climb.a)
 
-    def curvature(self, combined: Combined, a: np.ndarray, f: np.ndarray, F: np.ndarray) -> Curvature:
+    def curvature(
+        self, combined: Combined, a: np.ndarray, f: np.ndarray, F: np.ndarray, rough: bool = False
+    ) -> Curvature:
         """Linearise the optimality conditions of the free coefficients.
 
         On the free set p - eps sign(a) - f - b = 0 and sum a = total, so that a change of weights moves a_free by
-        -Z dbeta with [K_ff 1; 1' 0] [Z; .] = [F_f'; 0], and H = F_f Z.
+        -Z dbeta with [K_ff 1; 1' 0] [Z; .] = [F_f'; 0], and H = F_f Z. Where few digits will do (``rough``) that is
+        solved in single precision.
         """
         free = self.free(a)
         k = len(F)
@@ -132,7 +137,7 @@ class BoxMachine(Machine):
             return Curvature(np.zeros((k, k)), free[:0], np.zeros((0, k)), np.zeros(0))
         Ff = F[:, free]
         residual = self.p[free] - self.eps * np.sign(a[free]) - f[free]
-        X = _solve_reduced(combined, free, np.vstack([Ff, residual]), self.balanced)
+        X = _solve_reduced(combined, free, np.vstack([Ff, residual]), self.balanced, rough)
         Z, correction = X[:k], X[k]
         H = Ff @ Z.T
         return Curvature(0.5 * (H + H.T), free, Z.T, correction)
@@ -276,28 +281,36 @@ def _wanted_rows(row, have, G, up, low, top, bottom) -> np.ndarray:
     return np.sort(rows[violation[rows] > 0])
 
 
-def _solve_reduced(combined: Combined, idx: np.ndarray, rhs: np.ndarray, balanced: bool) -> np.ndarray:
+def _solve_reduced(
+    combined: Combined, idx: np.ndarray, rhs: np.ndarray, balanced: bool, rough: bool = False
+) -> np.ndarray:
     """Solve K_beta[idx, idx] x = r for the rows r of rhs; where balanced [K 1; 1' 0] [x; .] = [r; 0]: then sum x = 0.
 
     Constants in r change nothing then, and are taken out first: on low ranks they would be divided by the ridge, and
     what is left after they cancel would be rounding.
     """
     if not balanced:
-        return _solve_ridged(combined, idx, rhs)
+        return _solve_ridged(combined, idx, rhs, rough)
     centred = np.ones((len(rhs) + 1, len(idx)))
     np.subtract(rhs, rhs.mean(axis=1, keepdims=True), out=centred[:-1])
-    X = _solve_ridged(combined, idx, centred)
+    X = _solve_ridged(combined, idx, centred, rough)
     X, ones = X[:-1], X[-1]
     X -= np.outer(X.sum(axis=1) / ones.sum(), ones)
     X -= X.mean(axis=1, keepdims=True)
     return X
 
 
-def _solve_ridged(combined: Combined, idx: np.ndarray, rhs: np.ndarray) -> np.ndarray:
-    """Solve (K_beta[idx, idx] + ridge I) x = r for the rows r of rhs, the ridge as small as a factorisation allows."""
+def _solve_ridged(combined: Combined, idx: np.ndarray, rhs: np.ndarray, rough: bool) -> np.ndarray:
+    """Solve (K_beta[idx, idx] + ridge I) x = r for the rows r of rhs, the ridge as small as a factorisation allows.
+
+    Single precision, half the cost, where few digits will do, or the kernel has no more.
+    """
     mean = max(float(combined.diag[idx].mean()), float(np.finfo(np.float32).tiny))
-    for power in range(-6 if combined.matrix.dtype == np.float32 else -11, 1):
-        K = combined.block(idx)
+    own = combined.matrix.dtype
+    tries = [(np.dtype(np.float32), -6)] if rough and len(idx) >= _LARGE else []
+    tries += [(own, power) for power in range(-6 if own == np.float32 else -11, 1)]
+    for dtype, power in tries:
+        K = combined.block(idx).astype(dtype, copy=False)
         K.flat[:: len(idx) + 1] += mean * 10.0**power
         try:
             return solve_spd(K, rhs.T, combined.gram.team).T.astype(np.float64)

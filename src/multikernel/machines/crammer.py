@@ -238,7 +238,9 @@ class CrammerSinger(RowMachine):
         """Return the rows with free entries and the Newton moves of all right-hand sides there, (m, c, k)."""
         return self._newton(combined, free, R)
 
-    def curvature(self, combined: Combined, a: np.ndarray, f: np.ndarray, F: np.ndarray) -> Curvature:
+    def curvature(
+        self, combined: Combined, a: np.ndarray, f: np.ndarray, F: np.ndarray, rough: bool = False
+    ) -> Curvature:
         """Linearise the optimality conditions of the free entries.
 
         In each row the slopes E - f - b of the free entries are equal, and rows and columns keep their sums, so that a

@@ -233,7 +233,9 @@ class JointLoss(RowMachine):
 
     # ---- second order
 
-    def curvature(self, combined: Combined, a: np.ndarray, f: np.ndarray, F: np.ndarray) -> Curvature:
+    def curvature(
+        self, combined: Combined, a: np.ndarray, f: np.ndarray, F: np.ndarray, rough: bool = False
+    ) -> Curvature:
         """Linearise the optimality conditions: a change of weights moves the free entries by -(K + D)^-1 F_k."""
         p, c = len(F), self.n_classes
         D = self._diagonal(a)

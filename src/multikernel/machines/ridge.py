@@ -136,7 +136,9 @@ class Ridge(Machine):
             descent = new
         return self.repair(best)
 
-    def curvature(self, combined: Combined, a: np.ndarray, f: np.ndarray, F: np.ndarray) -> Curvature:
+    def curvature(
+        self, combined: Combined, a: np.ndarray, f: np.ndarray, F: np.ndarray, rough: bool = False
+    ) -> Curvature:
         """With M = K + diag(1/(2C)) a change of weights moves A by -M^-1 F_k, and H_kl = <F_k, M^-1 F_l>."""
         p = len(F)
         inverse = self._inverse(combined)

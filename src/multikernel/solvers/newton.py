@@ -37,6 +37,8 @@ from multikernel.solvers.cutting import InOut
 _SHORT = 0.5
 # part of the gap by which J must grow to count as worse, and rounding of a cut relative to J
 _WORSE, _ROUNDING = 1e-3, 1e-12
+# relative gap above which few digits of a step will do
+_ROUGH = 1e-3
 # shortest step, and part of the gap that a step with progress leaves at most
 _LEAST, _PROGRESS = 1e-3, 0.7
 # what kernels that were dropped in error get back together
@@ -138,7 +140,7 @@ class Newton(Solver):
         if mixing.fixed(len(point.beta)):
             point.solve(0.1 * accuracy)
             return
-        c = machine.curvature(point.combined, point.a, point.f, point.outputs)
+        c = machine.curvature(point.combined, point.a, point.f, point.outputs, rough=gap > _ROUGH)
         move = mixing.newton_step(point.beta, point.q, c.H) - point.beta
         move *= state.damping
         limit = state.upper + _WORSE * state.gap + _ROUNDING * abs(state.upper)
