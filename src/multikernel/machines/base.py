@@ -25,6 +25,8 @@ _SAME = 1e-15
 class Curvature:
     """Second-order model of J(beta) = max_a g(a) - 1/2 sum_k beta_k q_k(a) at the inner solution.
 
+    A machine that has one is told whether few digits of it will do (``rough``), and may make use of that.
+
     Attributes
     ----------
     H : ndarray of shape (p, p)

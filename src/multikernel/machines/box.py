@@ -303,12 +303,13 @@ def _solve_reduced(
 def _solve_ridged(combined: Combined, idx: np.ndarray, rhs: np.ndarray, rough: bool) -> np.ndarray:
     """Solve (K_beta[idx, idx] + ridge I) x = r for the rows r of rhs, the ridge as small as a factorisation allows.
 
-    Single precision, half the cost, where few digits will do, or the kernel has no more.
+    Single precision, half the cost, is tried first where few digits will do.
     """
     mean = max(float(combined.diag[idx].mean()), float(np.finfo(np.float32).tiny))
-    own = combined.matrix.dtype
-    tries = [(np.dtype(np.float32), -6)] if rough and len(idx) >= _LARGE else []
-    tries += [(own, power) for power in range(-6 if own == np.float32 else -11, 1)]
+    own, single = combined.matrix.dtype, np.dtype(np.float32)
+    tries = [(own, power) for power in range(-6 if own == single else -11, 1)]
+    if rough and own != single and len(idx) >= _LARGE and 1e-30 < mean < 1e30:
+        tries.insert(0, (single, -6))
     for dtype, power in tries:
         K = combined.block(idx).astype(dtype, copy=False)
         K.flat[:: len(idx) + 1] += mean * 10.0**power
