@@ -80,10 +80,10 @@ class Combined:
             self._kernel_means = self.gram.apply(np.full(n, 1.0 / n))
         return self.beta @ self._kernel_means
 
-    def block(self, idx: np.ndarray) -> np.ndarray:
-        """Return K_beta[idx, idx], a new array in the storage precision."""
+    def block(self, idx: np.ndarray, dtype: np.dtype | None = None) -> np.ndarray:
+        """Return K_beta[idx, idx], a new array in the storage precision unless told otherwise."""
         self.ensure(idx)
-        out = np.empty((len(idx), len(idx)), self.matrix.dtype)
+        out = np.empty((len(idx), len(idx)), self.matrix.dtype if dtype is None else dtype)
         team = self.gram.team
         team.run(
             partial(gather_block, self.matrix, self.scale, idx, lo, hi, out)

@@ -9,7 +9,7 @@ import numpy as np
 from multikernel.losses.base import Loss
 
 
-def spread(C: float | np.ndarray, y: np.ndarray) -> np.ndarray:
+def _spread(C: float | np.ndarray, y: np.ndarray) -> np.ndarray:
     """Return the cost of each sample."""
     costs = np.asarray(C, float)
     return costs if costs.shape == y.shape else np.full(y.shape, costs)
@@ -80,7 +80,7 @@ class Hinge(Loss):
         The sum is convex and piecewise linear in b; its slope starts at minus the cost of the positive samples
         and grows by C_i at every kink y_i - f_i.
         """
-        C = spread(self.C, y)
+        C = _spread(self.C, y)
         return piecewise_minimiser(y - f, C, -float(C @ (y > 0)))
 
 
@@ -127,6 +127,6 @@ class EpsilonInsensitive(Loss):
         The slope of the sum starts at minus the sum of the costs and grows by C_i at both edges of the tube,
         y_i - epsilon - f_i and y_i + epsilon - f_i.
         """
-        C = spread(self.C, y)
+        C = _spread(self.C, y)
         kinks = np.concatenate([y - self.epsilon - f, y + self.epsilon - f])
         return piecewise_minimiser(kinks, np.concatenate([C, C]), -float(C.sum()))

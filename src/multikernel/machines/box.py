@@ -311,7 +311,7 @@ def _solve_ridged(combined: Combined, idx: np.ndarray, rhs: np.ndarray, rough: b
     if rough and own != single and len(idx) >= _LARGE and 1e-30 < mean < 1e30:
         tries.insert(0, (single, -6))
     for dtype, power in tries:
-        K = combined.block(idx).astype(dtype, copy=False)
+        K = combined.block(idx, dtype)
         K.flat[:: len(idx) + 1] += mean * 10.0**power
         try:
             return solve_spd(K, rhs.T, combined.gram.team).T.astype(np.float64)

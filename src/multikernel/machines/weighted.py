@@ -65,7 +65,7 @@ class WeightedInverse:
         eps = float(np.finfo(dtype).eps)
         ridge = 0.0
         while True:
-            B = combined.block(self.idx).astype(dtype, copy=False)
+            B = combined.block(self.idx, dtype)
             B *= self.root.astype(B.dtype)
             B *= self.root.astype(B.dtype)[:, None]
             B.flat[:: len(B) + 1] += 1.0 + ridge
