@@ -101,9 +101,9 @@ def recomputed_gap(model, X: np.ndarray, y: np.ndarray, C: float) -> float:
 
 def sweep_seconds(model, X: np.ndarray, n_jobs: int | None = None) -> float:
     """Seconds for the rows of all kernels, from a few of them."""
-    from multikernel.estimators.computed import ComputedKernels
     from multikernel.kernels.bank import KernelBank
     from multikernel.threads import resolve_threads
+    from multikernel.training.computed import ComputedKernels
 
     bank = KernelBank.fit(model.kernels, X[:500])
     # no room for rows beside the combined kernel's

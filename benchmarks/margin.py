@@ -123,7 +123,7 @@ def passes(name: str, shape=None, fits=None, repeats: int = 3) -> None:
 
 def weights(shapes=None, repeats: int = 3) -> None:
     from multikernel import stack_kernels
-    from multikernel.twostage import KernelMarginWeights
+    from multikernel.estimators.baselines import KernelMarginWeights
 
     for name, shape in (shapes or {name: fit[0] for name, fit in FITS.items()}).items():
         K, y = stack_for(name, shape)

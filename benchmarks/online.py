@@ -45,11 +45,11 @@ def cpu(call) -> float:
 
 def epochs(n: int = N, kernels: int = KERNELS, repeats: int = 5) -> None:
     """The marginal cost of an epoch: ten of them, the certificate of each included."""
+    from multikernel.estimators.baselines.obscure import obscure
+    from multikernel.estimators.baselines.online_blocks import KernelBlocks
+    from multikernel.estimators.baselines.online_run import Penalty, Sample, power_for
+    from multikernel.estimators.baselines.ufo import ufo
     from multikernel.gram.dense import DenseGram
-    from multikernel.primal.blocks import KernelBlocks
-    from multikernel.primal.obscure import obscure
-    from multikernel.primal.online import Penalty, Sample, power_for
-    from multikernel.primal.ufo import ufo
 
     for noise in (0.2, 1.0):
         K, y = nonplant(n, kernels, noise)

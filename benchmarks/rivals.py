@@ -40,7 +40,8 @@ MEMORY = [
 
 
 def weights(cases=WEIGHTS, repeats: int = 5) -> None:
-    from multikernel import stack_kernels, twostage
+    from multikernel import stack_kernels
+    from multikernel.estimators import baselines as twostage
 
     for n, name, bar in cases:
         K, _, y, _ = binary(n, 10)

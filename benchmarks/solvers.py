@@ -13,7 +13,7 @@ from workloads import binary, one_pass
 
 from multikernel.gram.dense import DenseGram
 from multikernel.machines.svc import SVC
-from multikernel.mixing import mixing_for
+from multikernel.mixing.norms import mixing_for
 from multikernel.problem import Problem
 from multikernel.solve import choose_solver, solve
 from multikernel.solvers import REGISTRY, get_solver, missing_needs

@@ -6,8 +6,8 @@ from reference_joint import conic_other, joint_infeasibility, other_dual, other_
 
 from multikernel.gram.dense import DenseGram
 from multikernel.losses import Logistic, Multinomial, SmoothHinge, SquaredHinge
-from multikernel.machines.joint import JointLoss
-from multikernel.mixing import mixing_for
+from multikernel.machines.joint.joint_loss import JointLoss
+from multikernel.mixing.norms import mixing_for
 from multikernel.problem import Problem
 from multikernel.solve import solve
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from multikernel.gram.dense import DenseGram
-from multikernel.margins import margin_table
+from multikernel.mixing import margin_table
 
 # general solvers call an answer inexact that is not exact to 1e-10; what they are worth is checked by their own proofs
 inexact = pytest.mark.filterwarnings("ignore:Solution may be inaccurate")

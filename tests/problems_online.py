@@ -5,8 +5,8 @@ import pytest
 from problems import gaussian
 
 from multikernel import OBSCUREClassifier, UFOMKLClassifier
+from multikernel.estimators.baselines.online_run import power_for
 from multikernel.kernels import Linear
-from multikernel.primal.online import power_for
 
 quiet = pytest.mark.filterwarnings(
     "ignore::sklearn.exceptions.ConvergenceWarning",

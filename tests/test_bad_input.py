@@ -155,7 +155,8 @@ def test_an_indefinite_kernel_is_named_with_its_eigenvalue_ratio(gram):
 
 def test_an_indefinite_kernel_met_in_training_is_refused_or_repaired(monkeypatch):
     # the search before training is made blind, so that only the curvature met in training can tell
-    from multikernel.estimators import base, checks
+    from multikernel.estimators import base
+    from multikernel.gram import soundness as checks
     from multikernel.gram.definite import Definiteness
     from multikernel.gram.inspect import Inspection
 

@@ -5,7 +5,7 @@ from math import fsum
 import numpy as np
 import pytest
 
-from multikernel.machines.balance import balance, compensated_sum
+from multikernel.machines.box_loops import balance, compensated_sum
 
 pytestmark = pytest.mark.loops
 

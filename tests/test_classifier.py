@@ -7,8 +7,8 @@ from sklearn.datasets import load_iris
 from sklearn.svm import SVC
 
 from multikernel import MKLClassifier, stack_kernels
-from multikernel.estimators import expansion
 from multikernel.kernels import KernelBank, learn_normalizer, rbf_family
+from multikernel.training import expansion
 
 # ---- what it learns
 
@@ -91,7 +91,7 @@ def test_every_storage_gives_the_same_model(norm):
 
 
 def test_many_kernels_are_kept_in_float32(monkeypatch):
-    monkeypatch.setattr("multikernel.gram.choose.SINGLE_ABOVE", 1000)
+    monkeypatch.setattr("multikernel.gram.storage.SINGLE_ABOVE", 1000)
     single = MKLClassifier(KERNELS).fit(X, Y)
     assert single.gram_.dtype == "float32"
     assert single.duality_gap_ <= 1e-3
@@ -193,7 +193,7 @@ def test_more_classes_are_several_problems_with_their_own_weights(scheme, precom
 
 
 def test_pairs_vote_and_outputs_break_ties():
-    from multikernel.estimators.multiclass import pairwise_votes
+    from multikernel.estimators.classes import pairwise_votes
 
     # each class wins once; the third most clearly
     scores = pairwise_votes(np.array([[-1.0, 3.0, -1.0]]), 3)

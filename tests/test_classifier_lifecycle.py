@@ -149,4 +149,4 @@ def test_an_interruption_ends_all_problems():
 
 def test_rich_is_not_needed_to_fit():
     assert MKLClassifier(KERNELS).fit(X, Y) is not None
-    assert "multikernel.estimators.progress" in sys.modules
+    assert "multikernel.training.progress" in sys.modules

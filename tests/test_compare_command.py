@@ -11,7 +11,7 @@ from problems_compare import WIDTHS, X, Y
 from typer.testing import CliRunner
 
 from multikernel.cli.app import app
-from multikernel.cli.compare import KERNELS, load_table, make_kernels
+from multikernel.cli.compare_command import KERNELS, load_table, make_kernels
 from multikernel.inspection.methods import METHODS
 
 # ---- the command

@@ -28,8 +28,8 @@ from multikernel import (
     TwoStageRegressor,
     UFOMKLClassifier,
 )
+from multikernel.estimators.baselines import AlignWeights, BinaryMKLWeights, UniformWeights
 from multikernel.kernels import RBF, Linear
-from multikernel.twostage import AlignWeights, BinaryMKLWeights, UniformWeights
 
 # a new estimator is one line, and inherits the whole battery
 ESTIMATORS = [

@@ -14,16 +14,16 @@ from multikernel.gram.dense import DenseGram
 from multikernel.gram.features import FeatureGram
 from multikernel.gram.sources import DenseSource, SparseSource
 from multikernel.kernels import DegreeBlocks, KernelBank, Linear, Polynomial, RandomFourier, Spectrum, WeightedDegree
-from multikernel.kernels.features import FeatureMaps
+from multikernel.kernels.feature_maps import FeatureMaps
 from multikernel.losses import SquaredHinge
-from multikernel.machines.crammer import CrammerSinger
+from multikernel.machines.descent import Descent
+from multikernel.machines.joint.crammer_singer import CrammerSinger
 from multikernel.machines.oneclass import OneClass
 from multikernel.machines.ridge import Ridge
 from multikernel.machines.smooth import Smooth
 from multikernel.machines.svc import SVC
 from multikernel.machines.svr import SVR
-from multikernel.mixing import mixing_for
-from multikernel.primal.descent import Descent
+from multikernel.mixing.norms import mixing_for
 from multikernel.problem import Problem
 from multikernel.solve import solve
 from multikernel.solvers.interleaved import Interleaved
@@ -177,7 +177,7 @@ def test_regression_by_features():
 
 
 def test_auto_takes_features_when_there_are_many_samples(monkeypatch):
-    monkeypatch.setattr("multikernel.estimators.featured.LARGE", 50)
+    monkeypatch.setattr("multikernel.training.featured.LARGE", 50)
     S, y = planted(60)
     assert MKLClassifier(WeightedDegree(3)).fit(S, y).gram_.kind == "features"
     assert MKLClassifier(WeightedDegree(3)).fit(S[:40], y[:40]).gram_.kind == "dense"

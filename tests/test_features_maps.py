@@ -26,8 +26,8 @@ from multikernel.kernels import (
     WeightedDegree,
 )
 from multikernel.kernels.approximate import hash_places
-from multikernel.kernels.features import FeatureMaps, has_features
-from multikernel.kernels.places import PlaceModel
+from multikernel.kernels.degree_features import PlaceModel
+from multikernel.kernels.feature_maps import FeatureMaps, has_features
 
 
 def brute_degrees(codes, size, weight, kernel, p):

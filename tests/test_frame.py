@@ -10,12 +10,12 @@ from scipy.linalg import LinAlgError
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from multikernel.certificate import certify, relative_gap
+from multikernel.gram.cholesky import solve_spd
 from multikernel.gram.dense import DenseGram
 from multikernel.machines.svc import SVC
-from multikernel.masters import CutModel
-from multikernel.mixing import mixing_for
+from multikernel.mixing.norms import mixing_for
 from multikernel.problem import Point, Problem
-from multikernel.spd import solve_spd
+from multikernel.solvers.cut_model import CutModel
 from multikernel.threads import Team, available_threads, resolve_threads, single_threaded_blas
 
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from multikernel.game import matrix_game
-from multikernel.masters import CutModel
-from multikernel.mixing import Simplex
+from multikernel.mixing.norms import Simplex
+from multikernel.solvers.cut_model import CutModel
+from multikernel.solvers.matrix_game import matrix_game
 
 
 def value_of(M: np.ndarray) -> float:

@@ -8,14 +8,15 @@ import numpy as np
 import pytest
 
 from multikernel.gram import choose
-from multikernel.gram.choose import choose_storage, free_memory, parse_bytes, row_budget, storage_dtype
 from multikernel.gram.dense import AffineForm, DenseGram
-from multikernel.gram.gather import gather, gather_square
 from multikernel.gram.lazy import LazyGram
-from multikernel.gram.mapped import MappedGram, mapped_stack
+from multikernel.gram.memmap import MappedGram, mapped_stack
+from multikernel.gram.slices import gather
 from multikernel.gram.stack import stack_kernels
+from multikernel.gram.storage import choose_storage, free_memory, parse_bytes, row_budget, storage_dtype
 from multikernel.gram.subset import SubsetGram
 from multikernel.threads import Team
+from multikernel.training.stacked import gather_square
 
 P, N = 3, 21
 

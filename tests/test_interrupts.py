@@ -10,20 +10,24 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
 
 from multikernel import EasyMKLClassifier, LPBetaClassifier, TwoStageClassifier, TwoStageRegressor, stack_kernels
-from multikernel.estimators import lpbeta
-from multikernel.inspection import compare
-from multikernel.kernels import RBF, Linear
-from multikernel.machines.svc import SVC as Machine
-from multikernel.twostage import (
+from multikernel.estimators.baselines import (
     AlignFWeights,
     AlignWeights,
     BestSingleKernel,
     BinaryMKLWeights,
     KernelMarginWeights,
     PWMKWeights,
-    pairs,
-    products,
 )
+from multikernel.estimators.baselines import (
+    kernel_products as products,
+)
+from multikernel.estimators.baselines import lp_beta as lpbeta
+from multikernel.estimators.baselines import (
+    pair_weights as pairs,
+)
+from multikernel.inspection import compare
+from multikernel.kernels import RBF, Linear
+from multikernel.machines.svc import SVC as Machine
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 4))

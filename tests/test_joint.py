@@ -15,12 +15,11 @@ from multikernel.gram.combined import Combined
 from multikernel.gram.dense import DenseGram
 from multikernel.kernels import RBF, Linear
 from multikernel.losses import Hinge
-from multikernel.machines.biases import best_biases, loss_at
-from multikernel.machines.classblocks import ClassBlocks
-from multikernel.machines.crammer import CrammerSinger
-from multikernel.machines.crammer_loops import project_row
-from multikernel.machines.differences import Differences
-from multikernel.mixing import mixing_for
+from multikernel.machines.joint.crammer_singer import CrammerSinger
+from multikernel.machines.joint.hinge_biases import best_biases, loss_at
+from multikernel.machines.joint.hinge_loops import project_row
+from multikernel.machines.joint.newton_systems import ClassBlocks, Differences
+from multikernel.mixing.norms import mixing_for
 from multikernel.problem import Point, Problem
 from multikernel.solve import solve
 

@@ -15,9 +15,9 @@ from multikernel import MKLClassifier, MKLClassifierCV, stack_kernels
 from multikernel.gram.dense import DenseGram
 from multikernel.kernels import Linear
 from multikernel.losses import Logistic, Multinomial, SmoothHinge, SquaredHinge
-from multikernel.machines.joint import JointLoss
+from multikernel.machines.joint.joint_loss import JointLoss
 from multikernel.machines.smooth import Smooth
-from multikernel.mixing import mixing_for
+from multikernel.mixing.norms import mixing_for
 from multikernel.problem import Problem
 from multikernel.solve import solve
 

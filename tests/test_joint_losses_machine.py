@@ -9,14 +9,12 @@ from test_joint import draw
 from multikernel.gram.combined import Combined
 from multikernel.gram.dense import DenseGram
 from multikernel.losses import Hinge, LargestMargin, Logistic, Multinomial, joint_form
-from multikernel.machines.central import CentralPath, smooth_loss
-from multikernel.machines.classblocks import ClassBlocks
-from multikernel.machines.differences import Differences
-from multikernel.machines.joint import JointLoss
-from multikernel.machines.joint_loops import loss_of_excess, price, row_gap, row_step
-from multikernel.machines.projected import Projected
-from multikernel.machines.smooth_biases import joint_biases
-from multikernel.mixing import mixing_for
+from multikernel.machines.joint.central_path import CentralPath, smooth_loss
+from multikernel.machines.joint.joint_loss import JointLoss
+from multikernel.machines.joint.loss_loops import loss_of_excess, price, row_gap, row_step
+from multikernel.machines.joint.newton_systems import ClassBlocks, Differences, Projected
+from multikernel.machines.joint.smooth_biases import joint_biases
+from multikernel.mixing.norms import mixing_for
 from multikernel.problem import Point, Problem
 from multikernel.solve import solve
 

@@ -28,7 +28,7 @@ from multikernel.losses import (
     SquaredHinge,
 )
 from multikernel.machines.smooth import Smooth
-from multikernel.mixing import mixing_for
+from multikernel.mixing.norms import mixing_for
 from multikernel.problem import Point, Problem
 from multikernel.solve import solve
 

@@ -10,8 +10,8 @@ from multikernel import M3KClassifier, MKLClassifier, stack_kernels
 from multikernel.gram.combined import Combined
 from multikernel.gram.dense import DenseGram
 from multikernel.kernels import RBF, Linear
-from multikernel.machines.crammer import CrammerSinger
-from multikernel.machines.lowrank import low_rank_factor, solve_low_rank
+from multikernel.machines.joint.crammer_singer import CrammerSinger
+from multikernel.machines.joint.low_rank import low_rank_factor, solve_low_rank
 
 
 def data(n: int, d: int, c: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

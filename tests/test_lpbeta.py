@@ -8,7 +8,7 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.svm import SVC
 
 from multikernel import LPBetaClassifier, stack_kernels
-from multikernel.twostage.lpbeta import solve_lp_beta
+from multikernel.estimators.baselines.lp_beta_programme import solve_lp_beta
 
 
 @pytest.mark.parametrize("per_class", [False, True])

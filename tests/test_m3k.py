@@ -15,9 +15,9 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold
 
 from multikernel import M3KClassifier, M3KClassifierCV, MKLClassifier, stack_kernels
 from multikernel.estimators import m3k
+from multikernel.estimators.baselines import KernelMarginWeights
 from multikernel.kernels import RBF, Linear
 from multikernel.theory import kernel_margin
-from multikernel.twostage import KernelMarginWeights
 
 pytestmark = inexact
 

@@ -10,8 +10,8 @@ from test_joint import draw
 from multikernel import M3KClassifier, stack_kernels
 from multikernel.estimators import m3k
 from multikernel.gram.dense import DenseGram
-from multikernel.machines.crammer import CrammerSinger
-from multikernel.margins import largest_margin, margin_mixing
+from multikernel.machines.joint.crammer_singer import CrammerSinger
+from multikernel.mixing import largest_margin, margin_mixing
 from multikernel.problem import Problem
 from multikernel.solve import solve
 

@@ -7,10 +7,17 @@ from reference_margin import conic_largest, eta_of, margin_programme, margins_at
 from test_joint import draw
 
 from multikernel import TwoStageClassifier, stack_kernels
+from multikernel.estimators.baselines import KernelMarginWeights
 from multikernel.gram.base import Gram
-from multikernel.margins import MarginBall, MarginSimplex, SmallestMargins, largest_margin, margin_mixing, margin_table
+from multikernel.mixing import (
+    MarginBall,
+    MarginSimplex,
+    SmallestMargins,
+    largest_margin,
+    margin_mixing,
+    margin_table,
+)
 from multikernel.theory import kernel_margin, margin_coefficients
-from multikernel.twostage import KernelMarginWeights
 
 pytestmark = inexact
 

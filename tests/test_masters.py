@@ -7,9 +7,10 @@ import pytest
 from certificates import support_value
 from problems import NORMS
 
-from multikernel.cones import minimise_conic, project_to_level, solve_conic
-from multikernel.masters import CutModel, minimise_linear, minimise_smooth
-from multikernel.mixing import Ball, ConeRows, Simplex, mixing_for
+from multikernel.mixing.cones import ConeRows, solve_conic
+from multikernel.mixing.norms import Ball, Simplex, mixing_for
+from multikernel.solvers.conic_cuts import minimise_conic, project_to_level
+from multikernel.solvers.cut_model import CutModel, minimise_linear, minimise_smooth
 from multikernel.solvers.silp import LinearMaster
 
 EVERY_NORM = pytest.mark.parametrize("norm", NORMS, ids=lambda r: f"norm{r:.3g}")

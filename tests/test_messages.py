@@ -20,16 +20,16 @@ from multikernel import (
     TwoStageClassifier,
     TwoStageRegressor,
 )
-from multikernel.estimators.tasks import CLASSIFICATION, REGRESSION
 from multikernel.gram.dense import DenseGram
 from multikernel.kernels import RBF, Linear
 from multikernel.losses import Loss, SquaredHinge, loss_name
 from multikernel.machines.svc import SVC
-from multikernel.mixing import Simplex
+from multikernel.mixing.norms import Simplex
 from multikernel.problem import Problem
 from multikernel.solve import solve
 from multikernel.solvers import REGISTRY
 from multikernel.solvers.qcqp import QCQP
+from multikernel.training.targets import CLASSIFICATION, REGRESSION
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(45, 3))

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from multikernel.mixing import Ball, PlainSum, Simplex, mixing_for
-from multikernel.simplexqp import simplex_qp
+from multikernel.mixing.norms import Ball, PlainSum, Simplex, mixing_for
+from multikernel.mixing.simplex_qp import simplex_qp
 
 NORMS = [1, 1.1, 4 / 3, 2, 3, 10, np.inf]
 

@@ -191,7 +191,7 @@ def test_read_only_pickle_and_many_rows(steps, monkeypatch):
     rows = fitted.cross(K, np.diag(K))
     diag = fitted.cross_diag(np.diag(K), K)
     assert not np.shares_memory(expected, K)
-    monkeypatch.setattr("multikernel.kernels.affine.ROWS", 5)
+    monkeypatch.setattr("multikernel.kernels.fitted_normalizer.ROWS", 5)
     assert np.array_equal(fitted.train_block(K), expected)
     np.testing.assert_allclose(fitted.cross(K, np.diag(K)), rows, rtol=1e-13, atol=1e-14)
     np.testing.assert_allclose(fitted.cross_diag(np.diag(K), K), diag, rtol=1e-13, atol=1e-14)

@@ -9,9 +9,9 @@ from problems_online import BOTH, NAMED, K, N, X, Y, draw, quiet
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from multikernel import OBSCUREClassifier, UFOMKLClassifier, stack_kernels
-from multikernel.estimators.linear import LinearFeatures
+from multikernel.estimators.baselines.linear_features import LinearFeatures
+from multikernel.estimators.baselines.online_blocks import KernelBlocks
 from multikernel.kernels import RBF, KernelBank, Linear
-from multikernel.primal.blocks import KernelBlocks
 
 pytestmark = quiet
 
@@ -205,7 +205,7 @@ def test_a_kernel_that_proves_indefinite_in_training_is_repaired(monkeypatch):
         met.append(solution.curvature)
         return np.array([0]) if len(met) == 1 else np.zeros(0, int)
 
-    monkeypatch.setattr("multikernel.estimators.training.TrainingKernels.negative_curvature", suspect)
+    monkeypatch.setattr("multikernel.training.core.TrainingKernels.negative_curvature", suspect)
     UFOMKLClassifier("precomputed", psd="clip", max_iter=3).fit(stack_kernels(K), Y)
     assert len(met) == 2 and np.all(met[0] > 0)
 

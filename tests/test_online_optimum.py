@@ -6,13 +6,13 @@ from problems_online import BOTH, K, N, Y, exponent, quiet
 from reference_online import conic_online, online_value
 
 from multikernel import MKLClassifier, OBSCUREClassifier, UFOMKLClassifier, stack_kernels
+from multikernel.estimators.baselines.obscure import obscure
+from multikernel.estimators.baselines.online_blocks import KernelBlocks
+from multikernel.estimators.baselines.online_loops import SECOND
+from multikernel.estimators.baselines.online_run import Penalty, Sample, power_for
+from multikernel.estimators.baselines.ufo import ufo
 from multikernel.gram.dense import DenseGram
 from multikernel.kernels import KernelBank, Linear
-from multikernel.primal.blocks import KernelBlocks
-from multikernel.primal.obscure import obscure
-from multikernel.primal.online import Penalty, Sample, power_for
-from multikernel.primal.online_loops import SECOND
-from multikernel.primal.ufo import ufo
 
 pytestmark = quiet
 ALL = Sample(Y, np.ones(N), np.arange(N), np.zeros(0, int))

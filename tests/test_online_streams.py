@@ -9,9 +9,9 @@ from problems_online import BOTH, NAMED, N, X, Y, draw, exponent, quiet
 from reference_online import online_value
 
 from multikernel import UFOMKLClassifier
+from multikernel.estimators.baselines.online_loops import STREAM
+from multikernel.estimators.baselines.online_run import power_for
 from multikernel.kernels import RBF, Linear
-from multikernel.primal.online import power_for
-from multikernel.primal.online_loops import STREAM
 
 pytestmark = quiet
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from problems_online import X, Y, quiet
 
+from multikernel.estimators.baselines.online_blocks import FeatureBlocks, KernelBlocks
+from multikernel.estimators.baselines.online_loops import FIRST, SECOND, STREAM, UFO
 from multikernel.gram.dense import AffineForm, DenseGram
 from multikernel.gram.subset import SubsetGram
-from multikernel.primal.blocks import FeatureBlocks, KernelBlocks
-from multikernel.primal.online_loops import FIRST, SECOND, STREAM, UFO
 
 pytestmark = quiet
 

@@ -17,12 +17,12 @@ from reference_joint import (
 from multikernel.gram.dense import AffineForm, DenseGram
 from multikernel.gram.product import ProductGram
 from multikernel.kernels import pairwise_output_kernels
-from multikernel.machines import products
-from multikernel.machines.crammer import CrammerSinger
-from multikernel.machines.product_loops import best_row, product_block
-from multikernel.machines.products import ProductCrammerSinger
+from multikernel.machines.joint import class_products as products
+from multikernel.machines.joint.class_products import ProductCrammerSinger
+from multikernel.machines.joint.crammer_singer import CrammerSinger
+from multikernel.machines.joint.product_loops import best_row, product_block
 from multikernel.machines.svc import SVC
-from multikernel.mixing import mixing_for
+from multikernel.mixing.norms import mixing_for
 from multikernel.problem import Point, Problem
 from multikernel.solve import choose_solver, solve
 

@@ -22,8 +22,8 @@ from multikernel.gram.lazy import LazyGram
 from multikernel.gram.subset import SubsetGram
 from multikernel.kernels import RBF, Linear, rbf_family
 from multikernel.machines.ridge import Ridge
-from multikernel.machines.weighted import WeightedInverse
-from multikernel.mixing import mixing_for
+from multikernel.machines.weighted_inverse import WeightedInverse
+from multikernel.mixing.norms import mixing_for
 from multikernel.problem import Point, Problem
 from multikernel.solve import solve
 from multikernel.solvers.alternating import Alternating

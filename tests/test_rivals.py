@@ -19,8 +19,8 @@ from multikernel import (
     TwoStageClassifier,
     TwoStageRegressor,
     stack_kernels,
-    twostage,
 )
+from multikernel.estimators import baselines as twostage
 
 CLASSIFIERS = [
     TwoStageClassifier(KERNELS),

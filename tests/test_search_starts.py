@@ -8,15 +8,15 @@ from sklearn.model_selection import ShuffleSplit
 
 from multikernel import MKLClassifier, MKLClassifierCV, stack_kernels
 from multikernel.certificate import certify
-from multikernel.estimators.folds import Spare
-from multikernel.estimators.lending import Lent, Solved
-from multikernel.estimators.path import order
 from multikernel.gram.dense import DenseGram
 from multikernel.kernels import rbf_family
 from multikernel.machines.ridge import Ridge as RidgeMachine
 from multikernel.machines.svc import SVC
 from multikernel.machines.svr import SVR
-from multikernel.mixing import Simplex
+from multikernel.mixing.norms import Simplex
+from multikernel.model_selection.folds import order
+from multikernel.model_selection.lending import Lent, Solved
+from multikernel.model_selection.shared_kernels import Spare
 from multikernel.problem import Point, Problem
 from multikernel.solve import solve
 from multikernel.warm import solve_from

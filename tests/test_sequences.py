@@ -30,11 +30,11 @@ from multikernel.kernels import (
     kernel_name,
     motif_kernels,
 )
+from multikernel.kernels.columns import Table
 from multikernel.kernels.sequences import DNA, PROTEIN, RNA, Alphabet, encode, planes
 from multikernel.kernels.sequences.kmers import Pattern, count_patterns
 from multikernel.kernels.sequences.matrices import LETTERS, scores
 from multikernel.kernels.sequences.samples import Sequences
-from multikernel.kernels.table import Table
 
 BLOSUM = scores("blosum62")
 

@@ -12,22 +12,22 @@ from sklearn.base import clone
 
 from multikernel import MKLClassifier, MKLRegressor
 from multikernel.gram.dense import DenseGram
+from multikernel.gram.dense_loops import add_both_sides
 from multikernel.gram.lazy import LazyGram
-from multikernel.gram.loops import add_both_sides
-from multikernel.gram.rowstore import RowStore
+from multikernel.gram.row_store import RowStore
 from multikernel.gram.subset import KernelsGram
 from multikernel.kernels import RBF, Linear, per_group, rbf_family
 from multikernel.kernels.function import FunctionKernel
 from multikernel.losses import Logistic
-from multikernel.machines.draw import draw
 from multikernel.machines.ridge import Ridge
 from multikernel.machines.smooth import Smooth
+from multikernel.machines.subsample import draw
 from multikernel.machines.svc import SVC
 from multikernel.machines.svr import SVR
-from multikernel.mixing import Ball, Simplex
+from multikernel.mixing.norms import Ball, Simplex
 from multikernel.problem import Point, Problem
 from multikernel.solve import choose_solver, solve
-from multikernel.solvers.shortlist import Shortlist
+from multikernel.solvers.active_set import Shortlist
 
 
 def samples(n: int, groups: int, seed: int = 0, noise: float = 0.5) -> tuple[np.ndarray, np.ndarray]:
@@ -258,8 +258,8 @@ KERNELS = {
 @pytest.mark.parametrize("normalize", [None, "variance", "center", ["cosine", "center"]])
 @pytest.mark.parametrize("name", KERNELS)
 def test_products_without_rows(name, normalize, columns):
-    from multikernel.estimators.computed import ComputedKernels
     from multikernel.kernels.bank import KernelBank
+    from multikernel.training.computed import ComputedKernels
 
     rng = np.random.default_rng(0)
     X = rng.normal(size=(600, 5))

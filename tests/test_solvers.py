@@ -16,7 +16,7 @@ from reference import conic_solution
 from multikernel.gram.dense import DenseGram
 from multikernel.machines.base import Machine
 from multikernel.machines.svc import SVC
-from multikernel.mixing import Ball, Simplex, mixing_for
+from multikernel.mixing.norms import Ball, Simplex, mixing_for
 from multikernel.problem import Problem
 from multikernel.solve import solve
 from multikernel.solvers import REGISTRY, get_solver, solver_names

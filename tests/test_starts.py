@@ -10,7 +10,7 @@ from multikernel.gram.dense import DenseGram
 from multikernel.machines.oneclass import OneClass
 from multikernel.machines.svc import SVC
 from multikernel.machines.svr import SVR
-from multikernel.mixing import Simplex
+from multikernel.mixing.norms import Simplex
 from multikernel.problem import Problem
 from multikernel.solve import solve
 

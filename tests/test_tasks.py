@@ -15,8 +15,8 @@ from sklearn.svm import OneClassSVM
 from multikernel.gram.dense import DenseGram
 from multikernel.losses import EpsilonInsensitive, piecewise_minimiser
 from multikernel.machines import SVR, OneClass
-from multikernel.machines.smo import NEEDS_ROW, ascend
-from multikernel.mixing import mixing_for
+from multikernel.machines.box_loops import NEEDS_ROW, ascend
+from multikernel.mixing.norms import mixing_for
 from multikernel.problem import Problem
 from multikernel.solve import solve
 from multikernel.solvers import REGISTRY

@@ -11,11 +11,7 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.model_selection import cross_val_score
 
 from multikernel import stack_kernels
-from multikernel.gram.dense import AffineForm, DenseGram
-from multikernel.gram.lazy import LazyGram
-from multikernel.gram.mapped import MappedGram, mapped_stack
-from multikernel.gram.subset import SubsetGram
-from multikernel.twostage import (
+from multikernel.estimators.baselines import (
     AlignFWeights,
     AlignWeights,
     BestSingleKernel,
@@ -23,13 +19,19 @@ from multikernel.twostage import (
     FHeuristicWeights,
     PWMKWeights,
     UniformWeights,
-    products,
 )
-from multikernel.twostage.align import nonnegative_minimiser
-from multikernel.twostage.draw import AllPairs, draw_pairs
-from multikernel.twostage.folds import each_kernel
-from multikernel.twostage.pairs import ascend_pairs
-from multikernel.twostage.products import kernel_products
+from multikernel.estimators.baselines import (
+    kernel_products as products,
+)
+from multikernel.estimators.baselines.alignment_weights import nonnegative_minimiser
+from multikernel.estimators.baselines.each_kernel import each_kernel
+from multikernel.estimators.baselines.kernel_products import kernel_products
+from multikernel.estimators.baselines.pair_draws import AllPairs, draw_pairs
+from multikernel.estimators.baselines.pair_weights import ascend_pairs
+from multikernel.gram.dense import AffineForm, DenseGram
+from multikernel.gram.lazy import LazyGram
+from multikernel.gram.memmap import MappedGram, mapped_stack
+from multikernel.gram.subset import SubsetGram
 
 N = 40
 RNG = np.random.default_rng(3)
@@ -219,7 +221,7 @@ def test_binary_mkl_on_all_pairs_agrees_with_a_conic_solver(reg, balanced):
 
 @pytest.mark.loops
 def test_drawn_pairs_are_different_balanced_and_read_from_the_kernels():
-    from multikernel.twostage.base import Targets
+    from multikernel.estimators.baselines.weights import Targets
 
     targets = Targets(THREE, 3, np.ones(N))
     pairs = draw_pairs(DenseGram(STACK), targets, 200, True, np.random.RandomState(0))

@@ -10,8 +10,9 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC, SVR, NuSVC
 
-from multikernel import TwoStageClassifier, TwoStageRegressor, stack_kernels, twostage
-from multikernel.estimators.mixture import linear_coefficients
+from multikernel import TwoStageClassifier, TwoStageRegressor, stack_kernels
+from multikernel.estimators import baselines as twostage
+from multikernel.training.mixture import linear_coefficients
 
 
 def test_two_stages_are_the_weights_then_the_machine():

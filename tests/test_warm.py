@@ -10,7 +10,7 @@ import multikernel.warm
 from multikernel.gram.dense import DenseGram
 from multikernel.machines.svc import SVC
 from multikernel.machines.svr import SVR
-from multikernel.mixing import Ball, Simplex, mixing_for
+from multikernel.mixing.norms import Ball, Simplex, mixing_for
 from multikernel.problem import Point, Problem
 from multikernel.solve import solve
 from multikernel.warm import solve_from

@@ -25,21 +25,21 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from multikernel.estimators import (
         DiscriminantMKLClassifier,
-        EasyMKLClassifier,
-        LPBetaClassifier,
         M3KClassifier,
-        M3KClassifierCV,
         MKLClassifier,
-        MKLClassifierCV,
         MKLOneClass,
         MKLRegressor,
-        MKLRegressorCV,
+    )
+    from multikernel.estimators.baselines import (
+        EasyMKLClassifier,
+        LPBetaClassifier,
         OBSCUREClassifier,
         TwoStageClassifier,
         TwoStageRegressor,
         UFOMKLClassifier,
     )
     from multikernel.gram.stack import KernelStack, stack_kernels
+    from multikernel.model_selection import M3KClassifierCV, MKLClassifierCV, MKLRegressorCV
 
 __version__ = "0.1.0"
 
@@ -66,34 +66,36 @@ __all__ = [
 # public name -> the module that defines it
 _EXPORTS = {
     "DiscriminantMKLClassifier": "multikernel.estimators",
-    "EasyMKLClassifier": "multikernel.estimators",
+    "EasyMKLClassifier": "multikernel.estimators.baselines",
     "KernelStack": "multikernel.gram.stack",
-    "LPBetaClassifier": "multikernel.estimators",
+    "LPBetaClassifier": "multikernel.estimators.baselines",
     "M3KClassifier": "multikernel.estimators",
-    "M3KClassifierCV": "multikernel.estimators",
+    "M3KClassifierCV": "multikernel.model_selection",
     "MKLClassifier": "multikernel.estimators",
-    "MKLClassifierCV": "multikernel.estimators",
+    "MKLClassifierCV": "multikernel.model_selection",
     "MKLOneClass": "multikernel.estimators",
     "MKLRegressor": "multikernel.estimators",
-    "MKLRegressorCV": "multikernel.estimators",
-    "OBSCUREClassifier": "multikernel.estimators",
-    "TwoStageClassifier": "multikernel.estimators",
-    "TwoStageRegressor": "multikernel.estimators",
-    "UFOMKLClassifier": "multikernel.estimators",
+    "MKLRegressorCV": "multikernel.model_selection",
+    "OBSCUREClassifier": "multikernel.estimators.baselines",
+    "TwoStageClassifier": "multikernel.estimators.baselines",
+    "TwoStageRegressor": "multikernel.estimators.baselines",
+    "UFOMKLClassifier": "multikernel.estimators.baselines",
     "stack_kernels": "multikernel.gram.stack",
 }
 
 _SUBMODULES = (
     "datasets",
+    "estimators",
     "gram",
     "inspection",
     "kernels",
     "losses",
     "machines",
     "mixing",
+    "model_selection",
     "solvers",
     "theory",
-    "twostage",
+    "training",
 )
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from multikernel.gram.base import Gram
 from multikernel.machines.base import Machine
-from multikernel.mixing import Mixing
+from multikernel.mixing.base import Mixing
 
 # further calls of the machine when rounding kept it from the accuracy asked for
 _REFINEMENTS = 3

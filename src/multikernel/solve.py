@@ -73,7 +73,7 @@ def solve(
     >>> import numpy as np
     >>> from multikernel.gram.dense import DenseGram
     >>> from multikernel.machines.svc import SVC
-    >>> from multikernel.mixing import Simplex
+    >>> from multikernel.mixing.norms import Simplex
     >>> x = np.array([-2.0, -1.0, 1.0, 2.0])
     >>> K = np.stack([np.outer(x, x), np.eye(4)])
     >>> solution = solve(Problem(DenseGram(K), SVC(np.sign(x)), Simplex()), tol=1e-6)

@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from multikernel.certificate import relative_gap
-from multikernel.mixing import Simplex
+from multikernel.mixing.norms import Simplex
 from multikernel.problem import Problem
 from multikernel.solution import INTERRUPTED, Solution
 from multikernel.solve import solve
@@ -50,7 +50,7 @@ def solve_from(
     >>> import numpy as np
     >>> from multikernel.gram.dense import DenseGram
     >>> from multikernel.machines.svc import SVC
-    >>> from multikernel.mixing import Simplex
+    >>> from multikernel.mixing.norms import Simplex
     >>> x = np.array([-2.0, -1.0, 1.0, 2.0])
     >>> gram = DenseGram(np.stack([np.outer(x, x), np.eye(4)]))
     >>> first = solve(Problem(gram, SVC(np.sign(x), 2.0), Simplex()), tol=1e-6)

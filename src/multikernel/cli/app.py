@@ -55,7 +55,7 @@ def compare(
     """Compare methods on your data: one table and one plot over the same splits."""
     from rich.console import Console
 
-    from multikernel.cli.compare import run_compare
+    from multikernel.cli.compare_command import run_compare
     from multikernel.inspection.methods import METHODS
 
     console = Console()

@@ -13,24 +13,25 @@ import numpy as np
 from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.validation import check_is_fitted
 
-from multikernel.estimators.checks import warn_constant
-from multikernel.estimators.computed import ComputedKernels
-from multikernel.estimators.expansion import Expansion
-from multikernel.estimators.featured import FeatureKernels, suited_machine, takes_features
-from multikernel.estimators.precomputed import StackedKernels
-from multikernel.estimators.progress import progress
-from multikernel.estimators.reporting import GramInfo
-from multikernel.estimators.samples import as_numbers, check_samples
-from multikernel.estimators.training import TrainingKernels
+from multikernel.estimators.validation import as_numbers, check_samples
 from multikernel.gram.base import Gram
 from multikernel.kernels.bank import KernelBank
 from multikernel.kernels.base import len_of
-from multikernel.kernels.outputs import ClassKernels
+from multikernel.kernels.class_kernels import ClassKernels
 from multikernel.machines.base import Machine
-from multikernel.mixing import Mixing, mixing_for
+from multikernel.mixing.base import Mixing
+from multikernel.mixing.norms import mixing_for
 from multikernel.problem import Problem
 from multikernel.solution import INTERRUPTED, Solution
 from multikernel.threads import resolve_threads
+from multikernel.training.computed import ComputedKernels
+from multikernel.training.core import TrainingKernels
+from multikernel.training.expansion import Expansion
+from multikernel.training.featured import FeatureKernels, suited_machine, takes_features
+from multikernel.training.prepare import warn_constant
+from multikernel.training.progress import progress
+from multikernel.training.publish import GramInfo
+from multikernel.training.stacked import StackedKernels
 from multikernel.warm import solve_from
 
 
@@ -50,7 +51,7 @@ class BaseMKL(_BaseComposition):
     n_jobs: int | None
     _expansion: Expansion
     callback: Callable[[dict], None] | None = None
-    # what a search lends to the models of one path: kernels, starts, outputs (multikernel.estimators.lending)
+    # what a search lends to the models of one path: kernels, starts, outputs (multikernel.model_selection.lending)
     _lent: Any = None
 
     # ---- parameters: name__gamma of the entries (name, kernel, columns)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.multiclass import check_classification_targets
 
 from multikernel.estimators.base import BaseMKL
-from multikernel.estimators.samples import check_samples, check_targets, check_weight
+from multikernel.estimators.validation import check_samples, check_targets, check_weight
 from multikernel.kernels.bank import take_rows
 
 
@@ -131,3 +132,23 @@ def _plain_classes(y: Any, classes: np.ndarray, n: int) -> bool:
         return False
     places = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
     return bool(np.array_equal(classes[places], y))
+
+
+def pairwise_votes(outputs: np.ndarray, n_classes: int) -> np.ndarray:
+    """Turn the outputs of all pairs into one score per class: votes, plus outputs squeezed into (-1/3, 1/3).
+
+    Parameters
+    ----------
+    outputs : ndarray of shape (n_samples, n_pairs)
+        Positive where the second class of the pair is the likelier.
+    n_classes : int
+        Number of classes.
+    """
+    votes = np.zeros((len(outputs), n_classes))
+    sums = np.zeros_like(votes)
+    for column, (i, j) in zip(outputs.T, combinations(range(n_classes), 2), strict=True):
+        votes[:, i] += column <= 0
+        votes[:, j] += column > 0
+        sums[:, i] -= column
+        sums[:, j] += column
+    return votes + sums / (3 * (np.abs(sums) + 1))

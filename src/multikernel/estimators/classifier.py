@@ -9,14 +9,14 @@ from scipy.special import log_softmax, softmax
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.metaestimators import available_if
 
-from multikernel.estimators.classes import ClassSamples, ScoreClassifier, check_classes
-from multikernel.estimators.featured import is_linear
-from multikernel.estimators.multiclass import binary_tasks, pairwise_votes
-from multikernel.estimators.reporting import contributions, warn_unfinished
-from multikernel.estimators.tasks import CLASSIFICATION, classification_machine, loss_rule, product_machine
-from multikernel.estimators.validation import GRAM_OR_FEATURES, check_parameters
-from multikernel.kernels.outputs import ClassKernels, class_kernels, embed_classes
+from multikernel.estimators.classes import ClassSamples, ScoreClassifier, check_classes, pairwise_votes
+from multikernel.estimators.reporting import warn_unfinished
+from multikernel.estimators.validation import GRAM_OR_FEATURES, check_parameters, loss_rule
+from multikernel.kernels.class_kernels import ClassKernels, class_kernels, embed_classes
 from multikernel.losses import Logistic, Multinomial
+from multikernel.training.featured import is_linear
+from multikernel.training.publish import contributions
+from multikernel.training.targets import CLASSIFICATION, binary_tasks, classification_machine, product_machine
 
 
 def _is_loss(estimator: Any, name: str, kind: type) -> bool:

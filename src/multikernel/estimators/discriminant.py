@@ -9,9 +9,10 @@ from sklearn.base import TransformerMixin
 from sklearn.metrics import pairwise_distances_chunked
 
 from multikernel.estimators.classes import ScoreClassifier, check_classes
-from multikernel.estimators.reporting import contributions, warn_unfinished
+from multikernel.estimators.reporting import warn_unfinished
 from multikernel.estimators.validation import check_parameters, one_of
 from multikernel.machines.ridge import Ridge
+from multikernel.training.publish import contributions
 
 # directions whose share of the largest is below this are rounding
 _NEGLIGIBLE = 1e-9

@@ -9,8 +9,9 @@ import numpy as np
 from multikernel.estimators.classifier import MKLClassifier
 from multikernel.estimators.validation import RULES, check_parameters
 from multikernel.gram.base import Gram
-from multikernel.margins import Largest, MarginTable, largest_margin, margin_mixing, margin_table
-from multikernel.mixing import Mixing, mixing_for
+from multikernel.mixing import Largest, MarginTable, largest_margin, margin_mixing, margin_table
+from multikernel.mixing.base import Mixing
+from multikernel.mixing.norms import mixing_for
 
 FINITE_NORM = (lambda v: RULES["norm"][0](v) and v < np.inf, "a finite number of at least 1")
 
@@ -72,7 +73,7 @@ class M3KClassifier(MKLClassifier):
 
     See Also
     --------
-    multikernel.twostage.KernelMarginWeights : The weights of the largest margin, for any predictor.
+    multikernel.estimators.baselines.KernelMarginWeights : The weights of the largest margin, for any predictor.
     multikernel.theory.bound_report : What the margin buys in the bound on the error.
 
     Notes

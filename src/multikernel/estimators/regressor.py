@@ -8,12 +8,19 @@ import numpy as np
 from sklearn.base import RegressorMixin
 
 from multikernel.estimators.base import BaseMKL
-from multikernel.estimators.featured import has_descent
-from multikernel.estimators.reporting import contributions, warn_unfinished
-from multikernel.estimators.samples import check_numbers, check_samples, check_weight
-from multikernel.estimators.tasks import REGRESSION, loss_rule, regression_machine
-from multikernel.estimators.validation import GRAM_OR_FEATURES, check_parameters
+from multikernel.estimators.reporting import warn_unfinished
+from multikernel.estimators.validation import (
+    GRAM_OR_FEATURES,
+    check_numbers,
+    check_parameters,
+    check_samples,
+    check_weight,
+    loss_rule,
+)
 from multikernel.kernels.bank import take_rows
+from multikernel.training.featured import has_descent
+from multikernel.training.publish import contributions
+from multikernel.training.targets import REGRESSION, regression_machine
 
 
 class MKLRegressor(RegressorMixin, BaseMKL):

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from multikernel.gram.base import Gram
-    from multikernel.gram.choose import choose_storage
     from multikernel.gram.dense import AffineForm, DenseGram
     from multikernel.gram.lazy import LazyGram
-    from multikernel.gram.mapped import MappedGram
+    from multikernel.gram.memmap import MappedGram
     from multikernel.gram.stack import KernelStack, stack_kernels
+    from multikernel.gram.storage import choose_storage
     from multikernel.gram.subset import SubsetGram
 
 __all__ = [

@@ -11,8 +11,7 @@ from functools import partial
 import numpy as np
 
 from multikernel.gram.base import Gram
-from multikernel.gram.blocks import add_row_products
-from multikernel.gram.loops import add_outputs, gather_block
+from multikernel.gram.dense_loops import add_outputs, add_row_products, gather_block
 from multikernel.threads import Team
 
 # rows gathered at a time

@@ -16,8 +16,7 @@ from functools import cached_property, partial
 import numpy as np
 
 from multikernel.gram.base import Gram
-from multikernel.gram.blocks import add_products
-from multikernel.gram.loops import add_combined_rows, add_outputs, add_scaled_rows
+from multikernel.gram.dense_loops import add_combined_rows, add_outputs, add_products, add_scaled_rows
 from multikernel.threads import Team
 
 

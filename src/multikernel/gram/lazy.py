@@ -15,8 +15,8 @@ from functools import partial
 import numpy as np
 
 from multikernel.gram.base import Gram
-from multikernel.gram.loops import add_outputs, combine_kept
-from multikernel.gram.rowstore import RowStore
+from multikernel.gram.dense_loops import add_outputs, combine_kept
+from multikernel.gram.row_store import RowStore
 from multikernel.threads import Team
 
 # rows that a thread computes at least

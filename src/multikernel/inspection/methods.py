@@ -17,7 +17,7 @@ def _two_stage(weights: str) -> Callable[[bool], Any]:
     def make(classification: bool) -> Any:
         from sklearn.svm import SVC, SVR
 
-        import multikernel.twostage as rules
+        import multikernel.estimators.baselines as rules
 
         kind = multikernel.TwoStageClassifier if classification else multikernel.TwoStageRegressor
         machine = SVC(kernel="precomputed") if classification else SVR(kernel="precomputed")

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from multikernel.estimators.samples import check_samples
+from multikernel.estimators.validation import check_samples
 from multikernel.inspection.terms import SequenceTerms, encode_samples, read_terms
 from multikernel.inspection.writing import new_axes, save_both
 from multikernel.kernels.approximate import code_matrix

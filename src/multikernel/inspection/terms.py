@@ -17,17 +17,17 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from multikernel.estimators.base import BaseMKL
-from multikernel.estimators.expansion import ComputedExpansion, Expansion, Term
-from multikernel.estimators.featured import FeatureExpansion
 from multikernel.inspection.patterns import PatternTerm, pattern_weights
 from multikernel.inspection.places import Layer, PlaceTerms
-from multikernel.kernels.affine import FittedNormalizer
 from multikernel.kernels.approximate import code_matrix
 from multikernel.kernels.bank import KernelBank
 from multikernel.kernels.base import is_integer
+from multikernel.kernels.fitted_normalizer import FittedNormalizer
 from multikernel.kernels.sequences.degree import WeightedDegree, WeightedDegreeShift
 from multikernel.kernels.sequences.encode import Encoded
 from multikernel.kernels.sequences.spectrum import PatternKernel
+from multikernel.training.expansion import ComputedExpansion, Expansion, Term
+from multikernel.training.featured import FeatureExpansion
 
 DEGREE = (WeightedDegree, WeightedDegreeShift)
 SUMS = (*DEGREE, PatternKernel)

@@ -1,15 +1,14 @@
 """Kernels k(x, z), their normalisation, and the bank that holds the kernels of one model."""
 
-from multikernel.kernels.affine import FittedNormalizer
 from multikernel.kernels.algebra import Power, Product, Scaled, Sum
 from multikernel.kernels.approximate import HashedDegree, Nystroem, RandomFourier
 from multikernel.kernels.bank import KernelBank
 from multikernel.kernels.base import Kernel, as_kernel, kernel_name
+from multikernel.kernels.class_kernels import OutputKernels, pairwise_output_kernels
 from multikernel.kernels.columns import resolve_columns, take_columns
-from multikernel.kernels.families import Family, PerColumn, PerGroup, per_column, per_group, rbf_family
+from multikernel.kernels.fitted_normalizer import FittedNormalizer
 from multikernel.kernels.function import FunctionKernel
 from multikernel.kernels.normalize import check_steps, learn_normalizer
-from multikernel.kernels.outputs import OutputKernels, pairwise_output_kernels
 from multikernel.kernels.radial import RBF, ChiSquared, Laplacian, Matern
 from multikernel.kernels.sequences import (
     AminoAcidComposition,
@@ -24,7 +23,7 @@ from multikernel.kernels.sequences import (
     WeightedDegreeShift,
     motif_kernels,
 )
-from multikernel.kernels.spec import named_entries
+from multikernel.kernels.spec import Family, PerColumn, PerGroup, named_entries, per_column, per_group, rbf_family
 from multikernel.kernels.vectors import Constant, Cosine, HistogramIntersection, Linear, Polynomial, Tanimoto
 
 __all__ = [

@@ -10,14 +10,13 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import clone
 
-from multikernel.kernels.affine import FittedNormalizer
 from multikernel.kernels.base import Kernel, as_kernel, len_of, symmetric_blocks
-from multikernel.kernels.columns import column_names, n_columns, resolve_columns, take_columns
+from multikernel.kernels.columns import as_samples, column_names, n_columns, resolve_columns, take_columns
+from multikernel.kernels.fitted_normalizer import FittedNormalizer
 from multikernel.kernels.inputs import alike, as_weights
 from multikernel.kernels.normalize import check_steps, learn_normalizer
 from multikernel.kernels.radial import RadialKernel
 from multikernel.kernels.spec import expand_entries
-from multikernel.kernels.table import as_samples
 
 ROWS = 512
 # bytes of the blocks of kernels that are computed together

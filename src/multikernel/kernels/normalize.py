@@ -21,7 +21,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from multikernel.kernels.affine import Center, Cosine, Divide, FittedNormalizer, inverse_root
+from multikernel.kernels.fitted_normalizer import Center, Cosine, Divide, FittedNormalizer, inverse_root
 
 STEPS = ("variance", "cosine", "center", "trace")
 

@@ -9,11 +9,15 @@ A kernel is a `Kernel` or any callable k(X, Y).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from multikernel.kernels.base import as_kernel, kernel_name
-from multikernel.kernels.families import Family, rbf_family
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+
+from multikernel.kernels.base import as_kernel, is_integer, is_real, kernel_name
+from multikernel.kernels.columns import column_names, n_columns, resolve_columns
+from multikernel.kernels.radial import RBF
 
 
 @dataclass(frozen=True)
@@ -118,3 +122,171 @@ def _triples(entries: list[_Entry]) -> list[tuple[str, object, object]]:
         taken.add(name)
         result.append((name, entry.kernel, entry.columns))
     return result
+
+
+Entry = tuple[str, object, object]
+
+
+class Family(BaseEstimator):
+    """Base class of what becomes several kernels once the columns of the samples are known."""
+
+    def expand(self, X, columns=None) -> list[Entry]:
+        """Return the kernels as (name, kernel, columns).
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n, d)
+            Training samples.
+        columns : None, int, str, slice, sequence or callable
+            The columns given to the whole family.
+        """
+        raise NotImplementedError(f"{type(self).__name__} does not define expand.")
+
+
+class PerColumn(Family):
+    """The same kernel on every column alone; see `per_column`."""
+
+    def __init__(self, kernel):
+        self.kernel = kernel
+
+    def expand(self, X, columns=None):
+        """Return one entry per kernel and column."""
+        d = n_columns(X)
+        if d is None:
+            raise ValueError("per_column needs samples with columns. Got samples without columns.")
+        positions = resolve_columns(columns, X, "per_column") or range(d)
+        names = column_names(X)
+        labels = {i: i if names is None else names[i] for i in positions}
+        return [
+            (f"{kernel_name(kernel)}[{labels[i]}]", clone(kernel, safe=False), (i,))
+            for i in positions
+            for kernel in _members(self.kernel)
+        ]
+
+
+class PerGroup(Family):
+    """The same kernel on every group of columns; see `per_group`."""
+
+    def __init__(self, kernel, groups):
+        self.kernel = kernel
+        self.groups = groups
+
+    def expand(self, X, columns=None):
+        """Return one entry per kernel and group."""
+        if columns is not None:
+            raise ValueError(
+                f"per_group names its own columns: the entry's must be None. Got {columns!r} instead."
+            )
+        if (
+            not isinstance(self.groups, (Mapping, Sequence))
+            or isinstance(self.groups, str)
+            or not len(self.groups)
+        ):
+            raise ValueError(
+                f"The 'groups' parameter of per_group must be a list or a dict of columns. "
+                f"Got {self.groups!r} instead."
+            )
+        groups = self.groups.items() if isinstance(self.groups, Mapping) else enumerate(self.groups)
+        return [
+            (f"{kernel_name(kernel)}[{label}]", clone(kernel, safe=False), chosen)
+            for label, chosen in groups
+            for kernel in _members(self.kernel)
+        ]
+
+
+def rbf_family(widths=None, *, gammas=None, factors=None, quantile: float = 0.5) -> list[RBF]:
+    """Return Gaussian kernels that differ in their width.
+
+    Parameters
+    ----------
+    widths : sequence of float, optional
+        Widths w of exp(-|x - z|^2 / w).
+    gammas : sequence of float, optional
+        Their inverses.
+    factors : sequence of float or int, optional
+        Multiples of the given quantile of the pairwise distances, whose square is the width. An integer p
+        stands for the first p of 2^0, 2^-0.5, 2^0.5, 2^-1, 2^1, ... (Zien and Ong 2007, section 3.1). By
+        default the factors are 1/4, 1/2, 1, 2, 4.
+    quantile : float, default=0.5
+        The quantile that the factors multiply.
+
+    Returns
+    -------
+    list of RBF
+        One kernel per width.
+
+    Examples
+    --------
+    >>> from multikernel.kernels import rbf_family
+    >>> rbf_family([0.5, 2.0])
+    [RBF(width=0.5), RBF(width=2.0)]
+    >>> [round(kernel.factor, 3) for kernel in rbf_family(factors=5)]
+    [1.0, 0.707, 1.414, 0.5, 2.0]
+    """
+    given = {"widths": widths, "gammas": gammas, "factors": factors}
+    chosen = [key for key, value in given.items() if value is not None]
+    if len(chosen) > 1:
+        raise ValueError(
+            f"Only one of the parameters '{chosen[0]}' and '{chosen[1]}' of rbf_family may be given."
+        )
+    if chosen == ["widths"]:
+        return [RBF(width=w) for w in _numbers("widths", widths)]
+    if chosen == ["gammas"]:
+        return [RBF(gamma=g) for g in _numbers("gammas", gammas)]
+    if factors is None:
+        factors = (0.25, 0.5, 1.0, 2.0, 4.0)
+    elif is_integer(factors):
+        # exponents 0, -1/2, 1/2, -1, 1, ...
+        factors = [2.0 ** ((-1) ** i * ((i + 1) // 2) / 2) for i in range(factors)]
+    return [RBF(quantile=quantile, factor=f) for f in _numbers("factors", factors)]
+
+
+def per_column(kernel) -> PerColumn:
+    """Return the family of one kernel per column.
+
+    Parameters
+    ----------
+    kernel : Kernel, callable, or list of these
+        The kernel that is fitted on every column alone; several kernels, such as an `rbf_family`, are each.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from multikernel.kernels import KernelBank, RBF, per_column
+    >>> KernelBank.fit(per_column(RBF()), np.eye(3)).names
+    ['rbf[0]', 'rbf[1]', 'rbf[2]']
+    """
+    return PerColumn(kernel)
+
+
+def per_group(kernel, groups) -> PerGroup:
+    """Return the family of one kernel per group of columns.
+
+    Parameters
+    ----------
+    kernel : Kernel, callable, or list of these
+        The kernel that is fitted on every group; several kernels, such as an `rbf_family`, are each.
+    groups : list or dict
+        The columns of each group; a dict also names them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from multikernel.kernels import KernelBank, Linear, per_group
+    >>> KernelBank.fit(per_group(Linear(), {"shape": [0, 1], "size": 2}), np.eye(3)).names
+    ['linear[shape]', 'linear[size]']
+    """
+    return PerGroup(kernel, groups)
+
+
+def _members(kernel) -> list:
+    return list(kernel) if isinstance(kernel, (list, tuple)) else [kernel]
+
+
+def _numbers(name: str, values) -> list[float]:
+    numbers = list(np.ravel(values))
+    if not numbers or not all(is_real(v) and v > 0 for v in numbers):
+        raise ValueError(
+            f"The '{name}' parameter of rbf_family must be positive numbers. Got {values!r} instead."
+        )
+    return [float(v) for v in numbers]

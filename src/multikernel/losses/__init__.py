@@ -7,9 +7,9 @@ dual, through g(a) = -sum_i l*(-a_i, y_i).
 from __future__ import annotations
 
 from multikernel.losses.base import Loss
+from multikernel.losses.differentiable import Huber, LogCosh, Logistic, SmoothHinge, Squared, SquaredHinge
 from multikernel.losses.joint import BinaryMultinomial, LargestMargin, Multinomial, joint_form
-from multikernel.losses.kinked import EpsilonInsensitive, Hinge, piecewise_minimiser
-from multikernel.losses.smooth import Huber, LogCosh, Logistic, SmoothHinge, Squared, SquaredHinge
+from multikernel.losses.piecewise_linear import EpsilonInsensitive, Hinge, piecewise_minimiser
 
 __all__ = [
     "BinaryMultinomial",

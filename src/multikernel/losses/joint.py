@@ -15,7 +15,7 @@ import numpy as np
 from scipy.special import logsumexp, softmax, xlogy
 
 from multikernel.losses.base import Loss
-from multikernel.losses.smooth import Logistic, SmoothHinge, SquaredHinge
+from multikernel.losses.differentiable import Logistic, SmoothHinge, SquaredHinge
 
 # kinds of the compiled loops
 MULTINOMIAL, SQUARED_HINGE, SMOOTH_HINGE = 0, 1, 2

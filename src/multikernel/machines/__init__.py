@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from multikernel.machines.base import ConicMachine, Curvature, Machine
-from multikernel.machines.crammer import CrammerSinger
-from multikernel.machines.joint import JointLoss
+from multikernel.machines.joint.crammer_singer import CrammerSinger
+from multikernel.machines.joint.joint_loss import JointLoss
 from multikernel.machines.oneclass import OneClass
 from multikernel.machines.svc import SVC, SVCFit
 from multikernel.machines.svr import SVR

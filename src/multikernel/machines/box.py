@@ -14,11 +14,10 @@ from functools import lru_cache
 import numpy as np
 from scipy.linalg import LinAlgError
 
+from multikernel.gram.cholesky import solve_spd
 from multikernel.gram.combined import Combined
-from multikernel.machines.balance import balance
 from multikernel.machines.base import ConicMachine, Curvature, Machine
-from multikernel.machines.smo import CONVERGED, NEEDS_ROW, ascend, smo
-from multikernel.spd import solve_spd
+from multikernel.machines.box_loops import CONVERGED, NEEDS_ROW, ascend, balance, smo
 
 # steps between two returns to Python, where Ctrl-C is heard
 _CHUNK = 100_000

@@ -37,7 +37,7 @@ class OneClass(BoxMachine):
     --------
     >>> import numpy as np
     >>> from multikernel.gram.dense import DenseGram
-    >>> from multikernel.mixing import Simplex
+    >>> from multikernel.mixing.norms import Simplex
     >>> from multikernel.problem import Problem
     >>> from multikernel.solve import solve
     >>> x = np.array([1.0, 2.0, 3.0, 4.0])

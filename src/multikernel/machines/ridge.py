@@ -14,8 +14,8 @@ import numpy as np
 from multikernel.gram.combined import Combined
 from multikernel.losses import Squared
 from multikernel.machines.base import Curvature, Machine
-from multikernel.machines.draw import draw
-from multikernel.machines.weighted import WeightedInverse
+from multikernel.machines.subsample import draw
+from multikernel.machines.weighted_inverse import WeightedInverse
 
 # conjugate gradient steps: one where the factorisation is exact, more where rounding or a ridge was in the way
 _STEPS = 30
@@ -40,7 +40,7 @@ class Ridge(Machine):
     >>> import numpy as np
     >>> from multikernel.gram.dense import DenseGram
     >>> from multikernel.machines.ridge import Ridge
-    >>> from multikernel.mixing import Simplex
+    >>> from multikernel.mixing.norms import Simplex
     >>> from multikernel.problem import Problem
     >>> from multikernel.solve import solve
     >>> x = np.array([-1.0, 0.0, 1.0])

@@ -17,8 +17,8 @@ import numpy as np
 from multikernel.gram.combined import Combined
 from multikernel.losses import Loss
 from multikernel.machines.base import Curvature, Machine
-from multikernel.machines.draw import draw
-from multikernel.machines.weighted import WeightedInverse
+from multikernel.machines.subsample import draw
+from multikernel.machines.weighted_inverse import WeightedInverse
 
 # Newton steps of one inner solution
 _STEPS = 300
@@ -47,7 +47,7 @@ class Smooth(Machine):
     >>> import numpy as np
     >>> from multikernel.gram.dense import DenseGram
     >>> from multikernel.losses import Logistic
-    >>> from multikernel.mixing import Simplex
+    >>> from multikernel.mixing.norms import Simplex
     >>> from multikernel.problem import Problem
     >>> from multikernel.solve import solve
     >>> x = np.array([-2.0, -1.0, 1.0, 2.0])

@@ -15,7 +15,7 @@ from multikernel.gram.combined import Combined
 from multikernel.gram.dense import DenseGram
 from multikernel.losses import Hinge
 from multikernel.machines.box import BoxMachine, Climb
-from multikernel.machines.draw import draw
+from multikernel.machines.subsample import draw
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import numpy as np
 
 from multikernel.losses import EpsilonInsensitive
 from multikernel.machines.box import BoxMachine
-from multikernel.machines.draw import draw
+from multikernel.machines.subsample import draw
 
 
 class SVR(BoxMachine):
@@ -32,7 +32,7 @@ class SVR(BoxMachine):
     --------
     >>> import numpy as np
     >>> from multikernel.gram.dense import DenseGram
-    >>> from multikernel.mixing import Simplex
+    >>> from multikernel.mixing.norms import Simplex
     >>> from multikernel.problem import Problem
     >>> from multikernel.solve import solve
     >>> x = np.array([-2.0, -1.0, 1.0, 2.0])

@@ -11,7 +11,7 @@ from multikernel.solvers.base import Solver, Step, missing_needs
 # name -> module and class; imported when asked for, so that optional libraries load only where they are used
 REGISTRY = {
     "newton": ("multikernel.solvers.newton", "Newton"),
-    "shortlist": ("multikernel.solvers.shortlist", "Shortlist"),
+    "shortlist": ("multikernel.solvers.active_set", "Shortlist"),
     "silp": ("multikernel.solvers.silp", "SILP"),
     "sip": ("multikernel.solvers.sip", "SIP"),
     "level": ("multikernel.solvers.level", "Level"),
@@ -56,7 +56,7 @@ def refusal(name: str, solver: Solver, problem: Problem) -> str | None:
     >>> import numpy as np
     >>> from multikernel.gram.dense import DenseGram
     >>> from multikernel.machines.svc import SVC
-    >>> from multikernel.mixing import Ball
+    >>> from multikernel.mixing.norms import Ball
     >>> problem = Problem(DenseGram(np.eye(2)[None]), SVC(np.array([-1.0, 1.0])), Ball(2.0))
     >>> refusal("silp", get_solver("silp"), problem)
     "The solver 'silp' cannot be used with norm=2: use 'newton', 'sip', 'level', 'alternating' or 'qcqp' instead."

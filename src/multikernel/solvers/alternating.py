@@ -30,7 +30,7 @@ import numpy as np
 from multikernel.certificate import Certificate
 from multikernel.problem import Point
 from multikernel.solvers.base import Solver, Step
-from multikernel.solvers.cutting import InOut, inner_accuracy
+from multikernel.solvers.cut_model import InOut, inner_accuracy
 
 # weights below this fraction of the largest are not worth a pass over their kernel
 _NEGLIGIBLE = 1e-12
@@ -69,7 +69,7 @@ class Alternating(Solver):
     >>> import numpy as np
     >>> from multikernel.gram.dense import DenseGram
     >>> from multikernel.machines.svc import SVC
-    >>> from multikernel.mixing import Ball
+    >>> from multikernel.mixing.norms import Ball
     >>> from multikernel.problem import Problem
     >>> from multikernel.solve import solve
     >>> x = np.array([-2.0, -1.0, 1.0, 2.0])

@@ -23,7 +23,7 @@ import numpy as np
 from multikernel.certificate import Certificate, certify
 from multikernel.problem import Point
 from multikernel.solvers.base import Solver, Step
-from multikernel.solvers.cutting import InOut, inner_accuracy
+from multikernel.solvers.cut_model import InOut, inner_accuracy
 
 
 @dataclass

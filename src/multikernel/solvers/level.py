@@ -25,10 +25,10 @@ from typing import ClassVar
 import numpy as np
 
 from multikernel.certificate import Certificate
-from multikernel.cones import project_to_level
 from multikernel.problem import Point
 from multikernel.solvers.base import Solver, Step
-from multikernel.solvers.cutting import InOut, inner_accuracy
+from multikernel.solvers.conic_cuts import project_to_level
+from multikernel.solvers.cut_model import InOut, inner_accuracy
 
 
 @dataclass
@@ -53,7 +53,7 @@ class Level(Solver):
     >>> import numpy as np
     >>> from multikernel.gram.dense import DenseGram
     >>> from multikernel.machines.svc import SVC
-    >>> from multikernel.mixing import Simplex
+    >>> from multikernel.mixing.norms import Simplex
     >>> from multikernel.problem import Problem
     >>> from multikernel.solve import solve
     >>> x = np.array([-2.0, -1.0, 1.0, 2.0])

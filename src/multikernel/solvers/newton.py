@@ -31,7 +31,7 @@ from multikernel.certificate import Certificate, certify
 from multikernel.problem import Point
 from multikernel.solvers.alternating import Alternating
 from multikernel.solvers.base import Solver, Step
-from multikernel.solvers.cutting import InOut
+from multikernel.solvers.cut_model import InOut
 
 # part of the way to where a cut forbids to go on
 _SHORT = 0.5

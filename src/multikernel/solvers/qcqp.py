@@ -28,12 +28,13 @@ import numpy as np
 from scipy import sparse
 
 from multikernel.certificate import Certificate, certify
-from multikernel.cones import boundary_point, solve_conic
 from multikernel.gram.base import Gram
 from multikernel.machines.base import ConicMachine, Machine
-from multikernel.mixing import ConeRows, Mixing
+from multikernel.mixing.base import Mixing
+from multikernel.mixing.cones import ConeRows, solve_conic
 from multikernel.problem import Point
 from multikernel.solvers.base import Solver, Step
+from multikernel.solvers.conic_cuts import boundary_point
 
 # where the compact form exists
 COMPACT_SCOPE = "the joint loss 'hinge' of more than two classes"
@@ -64,7 +65,7 @@ class QCQP(Solver):
     >>> import numpy as np
     >>> from multikernel.gram.dense import DenseGram
     >>> from multikernel.machines.svc import SVC
-    >>> from multikernel.mixing import Simplex
+    >>> from multikernel.mixing.norms import Simplex
     >>> from multikernel.problem import Problem
     >>> from multikernel.solve import solve
     >>> x = np.array([-2.0, -1.0, 1.0, 2.0])
@@ -115,8 +116,8 @@ class CompactQCQP(QCQP):
     --------
     >>> import numpy as np
     >>> from multikernel.gram.dense import DenseGram
-    >>> from multikernel.machines.crammer import CrammerSinger
-    >>> from multikernel.mixing import Simplex
+    >>> from multikernel.machines.joint.crammer_singer import CrammerSinger
+    >>> from multikernel.mixing.norms import Simplex
     >>> from multikernel.problem import Problem
     >>> from multikernel.solve import solve
     >>> X = np.repeat(np.eye(3), 2, axis=0)

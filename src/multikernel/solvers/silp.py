@@ -24,11 +24,10 @@ import numpy as np
 from scipy import sparse
 
 from multikernel.certificate import Certificate
-from multikernel.masters import CutModel
-from multikernel.mixing import Simplex
+from multikernel.mixing.norms import Simplex
 from multikernel.problem import Point
 from multikernel.solvers.base import Solver, Step
-from multikernel.solvers.cutting import inner_accuracy
+from multikernel.solvers.cut_model import CutModel, inner_accuracy
 from multikernel.solvers.qcqp import COMPACT_SCOPE, factor_outputs, natural_unit, solve_programme
 
 
@@ -145,7 +144,7 @@ class SILP(Solver):
     >>> import numpy as np
     >>> from multikernel.gram.dense import DenseGram
     >>> from multikernel.machines.svc import SVC
-    >>> from multikernel.mixing import Simplex
+    >>> from multikernel.mixing.norms import Simplex
     >>> from multikernel.problem import Problem
     >>> from multikernel.solve import solve
     >>> x = np.array([-2.0, -1.0, 1.0, 2.0])

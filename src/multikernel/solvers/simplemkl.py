@@ -27,7 +27,7 @@ import numpy as np
 from multikernel.certificate import Certificate
 from multikernel.problem import Point
 from multikernel.solvers.base import Solver, Step
-from multikernel.solvers.cutting import InOut, inner_accuracy
+from multikernel.solvers.cut_model import InOut, inner_accuracy
 
 # smallest fraction of the gap to which inner problems are solved
 _FINEST = 1e-2
@@ -71,7 +71,7 @@ class SimpleMKL(Solver):
     >>> import numpy as np
     >>> from multikernel.gram.dense import DenseGram
     >>> from multikernel.machines.svc import SVC
-    >>> from multikernel.mixing import Simplex
+    >>> from multikernel.mixing.norms import Simplex
     >>> from multikernel.problem import Problem
     >>> from multikernel.solve import solve
     >>> x = np.array([-2.0, -1.0, 1.0, 2.0])

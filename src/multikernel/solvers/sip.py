@@ -23,11 +23,10 @@ from typing import ClassVar
 import numpy as np
 
 from multikernel.certificate import Certificate
-from multikernel.cones import minimise_conic
-from multikernel.masters import CutModel
 from multikernel.problem import Point
 from multikernel.solvers.base import Solver, Step
-from multikernel.solvers.cutting import inner_accuracy
+from multikernel.solvers.conic_cuts import minimise_conic
+from multikernel.solvers.cut_model import CutModel, inner_accuracy
 
 
 @dataclass
@@ -50,7 +49,7 @@ class SIP(Solver):
     >>> import numpy as np
     >>> from multikernel.gram.dense import DenseGram
     >>> from multikernel.machines.svc import SVC
-    >>> from multikernel.mixing import Ball
+    >>> from multikernel.mixing.norms import Ball
     >>> from multikernel.problem import Problem
     >>> from multikernel.solve import solve
     >>> x = np.array([-2.0, -1.0, 1.0, 2.0])

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from multikernel.margins import MarginTable, margin_table
-from multikernel.twostage.base import as_gram, check_labels, check_vector
+from multikernel.estimators.baselines.weights import as_gram, check_labels, check_vector
+from multikernel.mixing import MarginTable, margin_table
 
 
 def kernel_margin(

@@ -9,8 +9,8 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from multikernel.estimators.samples import check_samples, check_targets
-from multikernel.margins import margin_table
+from multikernel.estimators.validation import check_samples, check_targets
+from multikernel.mixing import margin_table
 from multikernel.theory.bounds import Bound, margin_bound, margin_loss, mixing_bound, moment_factor, trace_term
 
 _PLUG_IN = (

@@ -10,16 +10,45 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
+from numba import njit
 
-from multikernel.kernels.sequences.letters import histogram
+
+@njit(cache=True, nogil=True)
+def look_up(table, characters, out):
+    """out_t = table[characters_t]."""
+    for t in range(characters.shape[0]):
+        out[t] = table[characters[t]]
+
+
+@njit(cache=True, nogil=True)
+def histogram(characters):
+    """Return how often each of the 256 characters occurs."""
+    # four tables: equal neighbours need not wait for each other
+    counts = np.zeros((4, 256), np.int64)
+    m = characters.shape[0]
+    for t in range(m // 4):
+        for r in range(4):
+            counts[r, characters[4 * t + r]] += 1
+    for t in range(m // 4 * 4, m):
+        counts[0, characters[t]] += 1
+    return counts[0] + counts[1] + counts[2] + counts[3]
+
 
 # nucleotides, their ambiguity codes, and the gap
 _IUPAC = b"ACGTURYSWKMBDHVN-"
+
+
 # the twenty amino acids, ambiguous and rare ones, the stop and the gap
 _RESIDUES = b"ACDEFGHIKLMNPQRSTVWYBJOUXZ*-"
+
+
 # the shares of certain nucleotides (and N), and of certain residues, from which a text is taken for what it seems to be
 _NUCLEOTIDES = 0.9
+
+
 _CERTAIN = 0.95
+
+
 # unknown has a code of its own, and a code is one byte
 _LARGEST = 255
 
@@ -87,8 +116,13 @@ class Alphabet:
 
 
 DNA = Alphabet("ACGT", "UT")
+
+
 RNA = Alphabet("ACGU", "TU")
+
+
 PROTEIN = Alphabet("ACDEFGHIKLMNPQRSTVWY")
+
 
 _NAMED = {"dna": DNA, "rna": RNA, "protein": PROTEIN}
 

@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from multikernel.kernels.sequences.alphabet import Alphabet, as_alphabet, infer_alphabet
-from multikernel.kernels.sequences.letters import look_up
+from multikernel.kernels.sequences.alphabet import Alphabet, as_alphabet, infer_alphabet, look_up
 
 _BLANK = 32
 _LATIN = 255

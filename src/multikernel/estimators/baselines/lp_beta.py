@@ -1,0 +1,324 @@
+"""LP-beta and LP-B: one classifier per kernel, and a linear programme over their scores; see docs/rivals.md."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+from multikernel.estimators.baselines.each_kernel import each_kernel
+from multikernel.estimators.baselines.lp_beta_programme import solve_lp_beta
+from multikernel.estimators.baselines.weights import Tell, silent, warn_interrupted
+from multikernel.estimators.classes import ScoreClassifier, check_classes
+from multikernel.estimators.splits import Split, splits_of
+from multikernel.estimators.validation import check_parameters
+from multikernel.gram.base import Gram
+from multikernel.kernels.base import is_real
+from multikernel.machines.svc import SVC, SVCFit
+from multikernel.solution import CONVERGED, INTERRUPTED
+from multikernel.threads import single_threaded_blas
+from multikernel.training.progress import progress
+from multikernel.training.publish import GramInfo, contributions
+from multikernel.training.targets import binary_tasks
+
+
+def _all(value: Any, test: Callable[[Any], bool]) -> bool:
+    """Whether a number, or each of several, passes a test."""
+    values = value if isinstance(value, (list, tuple, np.ndarray)) else [value]
+    return len(values) > 0 and all(is_real(each) and test(each) for each in values)
+
+
+class LPBetaClassifier(ScoreClassifier):
+    """A linear programme over one classifier per kernel: LP-beta and LP-B [1]_.
+
+        min over beta, xi, rho   -rho + sum_i xi_i / (nu n)
+        s.t.   sum_k beta_k (f_k,y_i(x_i) - f_k,u(x_i)) + xi_i >= rho for u other than y_i,
+               xi >= 0,  beta >= 0,  sum_k beta_k = 1
+
+    f_k,u is a support vector machine on kernel k, class u against the rest; in the programme its values on samples that
+    were held out of its training. Predictions are those of sum_k beta_k f_k,u with machines trained on all samples.
+
+    Parameters
+    ----------
+    kernels : "rbf", kernel, list, or "precomputed", default="rbf"
+        As in `MKLClassifier`.
+    nu : float or sequence of float, default=(0.1, 0.3, 0.5, 0.7, 0.9)
+        Fraction of the samples that may fall behind the margin, above the error rate to expect: below it the programme
+        prefers kernels that say nothing to kernels that err. Of several the one with the best accuracy is taken, under
+        cross-validation of the programme over the same folds.
+    C : float or list of float, default=1.0
+        Cost of the machines; of several the one with the best validated accuracy is taken, for each kernel by itself.
+    per_class : bool, default=False
+        Whether every class has weights of its own (LP-B).
+    cv : int, splitter, iterable or None, default=None
+        Folds: their number (None for 5, stratified by class), a splitter of scikit-learn, or pairs (train, test).
+    normalize : None, "variance", "cosine", "center", "trace" or list of these, default="variance"
+        Scaling of every kernel.
+    tol : float, default=1e-3
+        Violation of the optimality conditions to which machines are trained, as in scikit-learn's ``SVC``.
+    psd, gram, memory_limit, n_jobs, verbose
+        As in `MKLClassifier`.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The classes.
+    weights_ : ndarray of shape (p,), or (n_classes, p) with ``per_class``
+        Kernel weights, of sum one.
+    rho_, objective_ : float
+        Margin and value of the linear programme.
+    nu_ : float
+        The nu of the programme.
+    C_ : ndarray of shape (p,)
+        Cost of each kernel's machine; NaN for kernels that Ctrl-C left out.
+    kernel_scores_ : ndarray of shape (p,)
+        Validated accuracy of each kernel alone; NaN likewise.
+    status_ : str
+        "converged", or "interrupted": the model is then that of the kernels, or of the folds for nu, that were reached.
+    kernel_names_, kernel_contributions_, gram_, n_features_in_, feature_names_in_
+        As in `MKLClassifier`.
+
+    References
+    ----------
+    .. [1] P. Gehler, S. Nowozin, On feature combination for multiclass object classification, ICCV 2009.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from multikernel import LPBetaClassifier
+    >>> from multikernel.kernels import RBF, Linear
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(80, 4))
+    >>> y = np.where(X[:, 0] > 0, "yes", "no")
+    >>> model = LPBetaClassifier([("useful", Linear(), [0]), ("noise", RBF(), [1, 2, 3])]).fit(X, y)
+    >>> bool(model.weights_[0] > 0.8), model.predict(X[:3])
+    (True, array(['yes', 'no', 'no'], dtype='<U3'))
+    """
+
+    def __init__(
+        self,
+        kernels="rbf",
+        *,
+        nu=(0.1, 0.3, 0.5, 0.7, 0.9),
+        C=1.0,
+        per_class=False,
+        cv=None,
+        normalize="variance",
+        tol=1e-3,
+        psd="error",
+        gram="auto",
+        memory_limit=None,
+        n_jobs=None,
+        verbose=0,
+    ):
+        self.kernels = kernels
+        self.nu = nu
+        self.C = C
+        self.per_class = per_class
+        self.cv = cv
+        self.normalize = normalize
+        self.tol = tol
+        self.psd = psd
+        self.gram = gram
+        self.memory_limit = memory_limit
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LPBetaClassifier:
+        """Train the machines of all kernels and learn their weights.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_samples, n_features), or KernelStack
+            Training samples.
+        y : array of shape (n_samples,)
+            Classes, of any type.
+        sample_weight : array of shape (n_samples,), optional
+            Weights of the samples' losses, in the machines and in the programme; samples of weight zero are left out.
+
+        Returns
+        -------
+        LPBetaClassifier
+            The fitted estimator.
+        """
+        check_parameters(
+            self,
+            C=(lambda v: _all(v, lambda C: C > 0), "a positive number or a list of them"),
+            nu=(lambda v: _all(v, lambda nu: 0 < nu <= 1), "a number above 0 and at most 1, or a list of them"),
+            per_class=(lambda v: isinstance(v, (bool, np.bool_)), "True or False"),
+        )
+        samples = check_classes(self, X, y, sample_weight)
+        codes, own = samples.codes, samples.own
+        splits = self._splits(np.asarray(y).ravel(), samples.kept, codes)
+        kernels = self._make_kernels(samples.X, samples.weight)
+        labels = np.column_stack([task.y for task in binary_tasks(codes, self.classes_, "ovr")])
+        machines = _Machines(labels, codes, own, np.ravel(self.C), splits, self.tol)
+        self.status_ = CONVERGED
+        with progress(self.verbose, self.tol, type(self).__name__) as show:
+            fits = self._train(kernels.gram, machines, show or silent)
+            reached = np.flatnonzero([not np.isnan(fit.C) for fit in fits])
+            scores = by_class(np.array([fits[k].scores for k in reached]))
+            tested = np.unique(np.concatenate([test for _, test in splits]))
+            self.nu_ = self._choose_nu(scores, codes, own, splits, tested, show or silent)
+        found = solve_lp_beta(scores[:, tested], codes[tested], [self.nu_], own[tested], self.per_class)[0]
+        self.weights_ = np.zeros((*found.weights.shape[:-1], len(fits)))
+        self.weights_[..., reached] = found.weights
+        self.rho_, self.objective_ = found.rho, found.objective
+        self.C_ = np.array([fit.C for fit in fits])
+        self.kernel_scores_ = np.array([fit.accuracy for fit in fits])
+        self.kernel_names_ = list(kernels.names)
+        self.gram_ = GramInfo(kernels.gram.kind, str(kernels.gram.dtype), kernels.gram.nbytes)
+        mixed = self._column_weights(labels.shape[1])
+        intercepts = np.einsum("tk,kt->t", mixed, np.array([fit.intercept for fit in fits]))
+        coef = np.array([fit.coef for fit in fits])
+        self._expansion = kernels.expansion(mixed, coef, intercepts, True)
+        outputs = np.array([fit.outputs for fit in fits]) * mixed.T[:, None, :]
+        self.kernel_contributions_ = contributions(np.ones(len(fits)), outputs, own)
+        return self
+
+    def _train(self, gram: Gram, machines: _Machines, tell: Tell) -> list[KernelFit]:
+        """Train the machines of all kernels; those that Ctrl-C left out say nothing.
+
+        Sets: ``status_``.
+        """
+        with single_threaded_blas():
+            found = each_kernel(gram, machines.train, gram.dtype, tell)
+        fits = [machines.blank() if fit is None else fit for fit in found]
+        if left_out := found.count(None):
+            worth = "The model returned is that of these kernels; the others have the weight zero."
+            self._interrupted(f"the machines of {len(fits) - left_out} of {len(fits)} kernels", worth)
+        return fits
+
+    def _interrupted(self, after: str, worth: str) -> None:
+        self.status_ = INTERRUPTED
+        warn_interrupted(type(self).__name__, after, worth)
+
+    def _splits(self, y: np.ndarray, kept: np.ndarray, codes: np.ndarray) -> list[Split]:
+        """Return the folds as positions among the samples of positive weight."""
+        if self.cv is None or isinstance(self.cv, Integral):
+            return splits_of(type(self).__name__, self.cv, codes, True)
+        place = np.full(len(y), -1)
+        place[kept] = np.arange(len(kept))
+        found = splits_of(type(self).__name__, self.cv, y, True)
+        inside = ((place[train], place[test]) for train, test in found)
+        return [(train[train >= 0], test[test >= 0]) for train, test in inside if (test >= 0).any()]
+
+    def _choose_nu(
+        self,
+        scores: np.ndarray,
+        codes: np.ndarray,
+        weight: np.ndarray,
+        splits: list[Split],
+        tested: np.ndarray,
+        tell: Tell,
+    ) -> float:
+        """Return the nu whose programme, on the held-out scores of a training fold, is right most often on the rest.
+
+        Sets: ``status_``, where Ctrl-C came; the folds before it then decide, and without any the largest nu, which is
+        above the error rate if one of them is.
+        """
+        nus = np.ravel(self.nu)
+        if len(nus) == 1:
+            return float(nus[0])
+        right: list[list[float]] = []
+        folds = [(np.intersect1d(train, tested), test) for train, test in splits]
+        folds = [fold for fold in folds if len(fold[0])] or [(tested, tested)]
+        try:
+            for train, test in folds:
+                path = solve_lp_beta(scores[:, train], codes[train], nus, weight[train], self.per_class)
+                right.append([self._right(found.weights, scores[:, test], codes[test], weight[test]) for found in path])
+                tell({"done": len(right), "of": len(folds), "parts": "folds for nu"})
+        except KeyboardInterrupt:
+            taken = "the nu that was best on them" if right else "the largest nu"
+            self._interrupted(
+                f"{len(right)} of {len(folds)} folds that choose nu", f"The model returned takes {taken}."
+            )
+        return float(nus[int(np.argmax(np.sum(right, axis=0)))] if right else nus.max())
+
+    @staticmethod
+    def _right(weights: np.ndarray, scores: np.ndarray, codes: np.ndarray, weight: np.ndarray) -> float:
+        """Return the weight of the samples that a mix of the scores classifies right."""
+        mixed = np.einsum("uk,knu->nu", np.broadcast_to(weights, (scores.shape[2], len(scores))), scores)
+        return float(weight @ (mixed.argmax(axis=1) == codes))
+
+    def _column_weights(self, columns: int) -> np.ndarray:
+        """Return the weights of each output, (columns, p); the one output of two classes has the mean of both."""
+        if columns == 1:
+            return np.atleast_2d(self.weights_).mean(axis=0)[None]
+        return np.broadcast_to(self.weights_, (columns, self.weights_.shape[-1]))
+
+
+def by_class(scores: np.ndarray) -> np.ndarray:
+    """Return scores with one column per class: a single column is f for the second class and -f for the first."""
+    return np.concatenate([-scores, scores], axis=-1) if scores.shape[-1] == 1 else scores
+
+
+@dataclass(frozen=True)
+class KernelFit:
+    """The machines of one kernel: coefficients, outputs and scores when held out (n, T), intercepts (T,)."""
+
+    C: float
+    coef: np.ndarray
+    intercept: np.ndarray
+    outputs: np.ndarray
+    scores: np.ndarray
+    accuracy: float
+
+
+@dataclass(frozen=True)
+class _Machines:
+    """What it takes to train the machines of one kernel: labels (n, T), classes, weights, costs, folds, tolerance."""
+
+    labels: np.ndarray
+    codes: np.ndarray
+    weight: np.ndarray
+    costs: Sequence[float]
+    splits: list[Split]
+    tol: float
+
+    def blank(self) -> KernelFit:
+        """Return machines that say nothing."""
+        nothing = np.zeros(self.labels.shape)
+        return KernelFit(np.nan, nothing, nothing[0], nothing, nothing, np.nan)
+
+    def train(self, k: int, block: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> KernelFit:
+        """Choose C on the folds, then train on all samples."""
+        n, T = self.labels.shape
+        total, times = np.zeros((len(self.costs), n, T)), np.zeros(n)
+        for train, test in self.splits:
+            times[test] += 1
+            K, K_test = block(train, train), block(test, train)
+            for scores, fits in zip(total, self._path(K, train), strict=True):
+                coef, intercept = _columns(fits)
+                scores[test] += K_test @ coef + intercept
+            del K, K_test
+        held = times > 0
+        total[:, held] /= times[held, None]
+        right = by_class(total)[:, held].argmax(axis=2) == self.codes[held]
+        accuracy = np.average(right, axis=1, weights=self.weight[held])
+        best = int(np.argmax(accuracy))
+        every = np.arange(n)
+        fits = self._path(block(every, every), every, self.costs[best : best + 1])[0]
+        coef, intercept = _columns(fits)
+        outputs = np.column_stack([fit.outputs for fit in fits])
+        return KernelFit(self.costs[best], coef, intercept, outputs, total[best], float(accuracy[best]))
+
+    def _path(self, K: np.ndarray, train: np.ndarray, costs: Sequence[float] | None = None) -> list[list[SVCFit]]:
+        """Train the T machines at all costs, each from the one before."""
+        path: list[list[SVCFit]] = []
+        for C in self.costs if costs is None else costs:
+            starts = path[-1] if path else [None] * self.labels.shape[1]
+            path.append(
+                [
+                    SVC(y, C * self.weight[train]).fit(K, start, self.tol)  # type: ignore[arg-type]
+                    for y, start in zip(self.labels[train].T, starts, strict=True)
+                ]
+            )
+        return path
+
+
+def _columns(fits: Sequence[SVCFit]) -> tuple[np.ndarray, np.ndarray]:
+    return np.column_stack([fit.dual_coef for fit in fits]), np.array([fit.intercept for fit in fits])

@@ -1,0 +1,287 @@
+"""Epochs of an online learner, with a certificate after each.
+
+    P(w) = h(w) + 1/n sum_i c_i max_u ([u != y_i] + f_iu - f_{i,y_i}),     h(w) = lambda/2 ||w||^2_{2,r} + a ||w||_{2,1}
+    D(A) = sum_i A_{i,y_i} - h*(theta(A)),                h*(theta) = ||(||theta_j|| - a)_+||_q^2 / (2 lambda)
+
+with 1/r + 1/q = 1, theta_j(A) = sum_i phi_j(x_i) A_i, A_i 1 = 0 and A_iu <= c_i [u = y_i] / n. Every D(A) is a lower
+bound on every P(w). A violation adds e_y - e_u to the row of its sample, so that what a learner has gathered is such an
+A once it is divided by the steps. The bound kept is the best over the epochs, each for what was gathered in at least
+the last half of them, times the best factor that the bounds of A allow.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+
+from multikernel.certificate import relative_gap
+from multikernel.estimators.baselines.online_blocks import Blocks
+from multikernel.solution import CONVERGED, INTERRUPTED, MAX_ITER, SETTLED
+
+# objectives below this count as zero
+_FLOOR = 1e-13
+# averages cost a pass over the kernels: evaluated after so many epochs, when they have grown by this factor, and last
+_FIRST_CHECK, _SPACING = 16, 1.5
+# every epoch is evaluated up to this many, then one in fifty of those so far
+_EACH, _SPARSELY = 100, 1.02
+
+
+@dataclass(frozen=True)
+class Penalty:
+    """h(w) = lam/2 ||w||^2_{2,r} + sparse ||w||_{2,1}, with q = r / (r - 1) the dual exponent.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> h = Penalty(lam=2.0, sparse=1.0, q=2.0)
+    >>> h.value(np.array([3.0, 4.0])), h.conjugate(np.array([4.0, 5.0]))
+    (32.0, 6.25)
+    """
+
+    lam: float
+    sparse: float
+    q: float
+
+    def value(self, norms: np.ndarray) -> float:
+        """Return h of a predictor whose blocks have these norms."""
+        return 0.5 * self.lam * _norm(norms, self.q / (self.q - 1.0)) ** 2 + self.sparse * float(norms.sum())
+
+    def conjugate(self, norms: np.ndarray) -> float:
+        """Return h* of a theta whose blocks have these norms."""
+        return _norm(np.maximum(norms - self.sparse, 0.0), self.q) ** 2 / (2.0 * self.lam)
+
+    def best_multiple(self, linear: float, norms: np.ndarray) -> float:
+        """Return the largest s linear - h*(s theta) over 0 <= s <= 1, theta with blocks of these norms."""
+        if self.sparse == 0.0:
+            curvature = 2.0 * self.conjugate(norms)
+            s = min(1.0, linear / curvature) if curvature > 0 else 1.0
+            return s * linear - 0.5 * s * s * curvature
+        found = minimize_scalar(lambda s: self.conjugate(s * norms) - s * linear, bounds=(0.0, 1.0), method="bounded")
+        return max(-float(found.fun), linear - self.conjugate(norms))
+
+    def limits(self, radius: float = np.inf) -> np.ndarray:
+        """Return what the compiled loops read."""
+        return np.array([self.lam, self.sparse, self.q, radius])
+
+
+def _norm(x: np.ndarray, power: float) -> float:
+    top = float(x.max(initial=0.0))
+    return top * float(np.sum((x / top) ** power)) ** (1.0 / power) if top > 0 else 0.0
+
+
+def power_for(p: int, block_norm: float | None = None) -> float:
+    """Return q of the mixed norm (2, r): that of r = ``block_norm``, or max(2, 2 ln p).
+
+    Examples
+    --------
+    >>> power_for(69, 1.5), power_for(3), round(power_for(69), 3)
+    (3.0, 2.197..., 8.468)
+    """
+    return max(2.0, 2.0 * float(np.log(p))) if block_norm is None else block_norm / (block_norm - 1.0)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What is learned from.
+
+    Attributes
+    ----------
+    y : ndarray of int, shape (n,)
+        Classes, 0 to c - 1.
+    cost : ndarray of shape (n,)
+        Factors c_i of the losses, of mean one over the samples that are learned from.
+    train, held_out : ndarrays of int
+        The samples to learn from, and those that tell when to stop (empty where none do).
+    """
+
+    y: np.ndarray
+    cost: np.ndarray
+    train: np.ndarray
+    held_out: np.ndarray
+
+    def loss(self, f: np.ndarray) -> float:
+        """Return the mean loss of outputs (n, c) over the samples to learn from."""
+        f, y, rows = f[self.train], self.y[self.train], np.arange(len(self.train))
+        margins = 1.0 + f - f[rows, y][:, None]
+        margins[rows, y] = 0.0
+        return float(self.cost[self.train] @ margins.max(axis=1)) / len(rows)
+
+    def score(self, f: np.ndarray) -> float:
+        """Return the accuracy of outputs on the samples held out."""
+        return float(np.mean(f[self.held_out].argmax(axis=1) == self.y[self.held_out]))
+
+
+@dataclass
+class Result:
+    """The best predictor of a run.
+
+    Attributes
+    ----------
+    model : Coefficients or ndarray of shape (c, D)
+        The predictor, in kernels or in features.
+    outputs : ndarray of shape (p, n, c) or None
+        Outputs of its blocks, where they were known.
+    norms : ndarray of shape (p,)
+        Norms of its blocks.
+    upper, lower : float
+        P of the predictor, and the largest lower bound found.
+    radius : float
+        Bound on ||w||_{2,r} that was kept; infinite where there is none.
+    n_iter : int
+        Epochs.
+    status : str
+        "converged", "max_iter", "settled" (the samples held out are no longer classified better) or "interrupted".
+    curvature : ndarray of shape (p,)
+        tr A'K_j A / tr A'A of the last coefficients; negative for a kernel that is not positive semidefinite.
+    history : dict of lists
+        One entry per evaluation (after every epoch up to 100, then after every fiftieth part of them, and last): epoch,
+        time, primal, upper, lower, gap, active and, where samples are held out, score.
+    """
+
+    model: Any
+    outputs: np.ndarray | None
+    norms: np.ndarray
+    upper: float
+    lower: float
+    radius: float
+    n_iter: int
+    status: str
+    curvature: np.ndarray
+    history: dict[str, list] = field(default_factory=dict)
+
+    @property
+    def gap(self) -> float:
+        """Relative duality gap."""
+        return relative_gap(self.upper, self.lower, _FLOOR)
+
+
+class Run:
+    """Epochs of one learner over a sample.
+
+    Parameters
+    ----------
+    blocks : Blocks
+        What it moves.
+    sample : Sample
+        What it learns from.
+    penalty : Penalty
+        What it minimises beside the loss.
+    rule : int
+        The learner.
+    radius : float
+        Bound on the norm of the predictor.
+    average : bool
+        Whether predictors averaged over at least the last half of the epochs compete with the last one.
+    seed : numpy.random.RandomState
+        Orders of the samples.
+    """
+
+    def __init__(
+        self, blocks: Blocks, sample: Sample, penalty: Penalty, rule: int, *,
+        radius: float = np.inf, average: bool = True, seed: np.random.RandomState,
+    ) -> None:  # fmt: skip
+        self.blocks, self.sample, self.penalty, self.rule = blocks, sample, penalty, rule
+        self.limits, self.average, self.seed = penalty.limits(radius), average, seed
+        self.epoch, self.window = 0, 1
+        self._dear = 0
+        self.best: Sequence[Any] | None = None
+        self.norms, self.upper, self.lower = np.zeros(blocks.n_blocks), np.inf, -np.inf
+        self.score = -np.inf
+        self.history: dict[str, list] = {}
+
+    def visit(self) -> None:
+        """One epoch: every sample once, in a random order."""
+        if self.epoch + 1 >= 2 * self.window:
+            self.window = self.epoch + 1
+            self.blocks.restart()
+        order = self.seed.permutation(self.sample.train)
+        self.blocks.visit(self.rule, order, self.sample.y, self.sample.cost, self.limits)
+        self.blocks.fold()
+        self.epoch += 1
+
+    def last(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the factors m and the norms of the current predictor."""
+        return self.blocks.current(self.rule, self.limits)
+
+    def bound(self) -> float:
+        """Return D of what was gathered."""
+        sample, n = self.sample, len(self.sample.train)
+        A, squares = self.blocks.gathered()
+        own = A[np.arange(len(A)), sample.y][sample.train]
+        if not own.any():
+            return 0.0
+        # A_{i,y_i} <= c_i / n after division
+        factor = float(np.min(sample.cost[sample.train] / np.maximum(n * own, 1e-300)))
+        linear, norms = factor * float(own.sum()), factor * np.sqrt(squares)
+        return self.penalty.best_multiple(linear, norms)
+
+    def check(self, final: bool) -> float:
+        """Evaluate the predictors of this epoch and keep the best; return the primal value of the last one."""
+        m, norms = self.last()
+        f = self.blocks.outputs(m)
+        primal = self.penalty.value(norms) + self.sample.loss(f)
+        self._offer(primal, f, norms, lambda: (self.blocks.predictor(m), self.blocks.known_outputs(m)))
+        due = final or self.epoch >= max(_FIRST_CHECK, _SPACING * self._dear)
+        if self.average and due:
+            norms, f, *known = self.blocks.averaged((self.epoch - self.window + 1) * len(self.sample.train))
+            self._offer(self.penalty.value(norms) + self.sample.loss(f), f, norms, lambda: known)
+        self.lower = max(self.lower, self.bound())
+        self._dear = self.epoch if due else self._dear
+        return primal
+
+    def _offer(self, primal: float, f: np.ndarray, norms: np.ndarray, model: Callable[[], Sequence[Any]]) -> None:
+        if len(self.sample.held_out):
+            score = self.sample.score(f)
+            better = score > self.score or (score == self.score and primal < self.upper)
+        else:
+            score, better = -np.inf, primal < self.upper
+        if better:
+            self.score, self.upper, self.norms, self.best = score, primal, norms, model()
+
+    def run(
+        self, max_iter: int, tol: float, patience: int | None = None, callback: Callable[[dict], None] | None = None
+    ) -> Result:
+        """Run epochs until the relative gap, the patience or their number is reached."""
+        began, status, idle, looked = time.perf_counter(), MAX_ITER, 0, 0
+        held = len(self.sample.held_out) > 0
+        try:
+            while self.epoch < max_iter:
+                self.visit()
+                if not held and _EACH < self.epoch < min(_SPARSELY * looked, max_iter):
+                    continue
+                before, looked = self.score, self.epoch
+                primal = self.check(final=self.epoch == max_iter)
+                row = {
+                    "epoch": self.epoch,
+                    "time": time.perf_counter() - began, "primal": primal, "upper": self.upper, "lower": self.lower,
+                    "gap": relative_gap(self.upper, self.lower, _FLOOR), "active": int(np.count_nonzero(self.norms)),
+                    **({"score": self.score} if held else {}),
+                }  # fmt: skip
+                for key, value in row.items():
+                    self.history.setdefault(key, []).append(value)
+                if callback:
+                    callback(row)
+                if row["gap"] <= tol:
+                    status = CONVERGED
+                    break
+                idle = 0 if self.score > before else idle + 1
+                if held and patience is not None and idle >= patience:
+                    status = SETTLED
+                    break
+        except KeyboardInterrupt:
+            status = INTERRUPTED
+        if self.best is None:
+            m, self.norms = self.last()
+            self.best = self.blocks.predictor(m), self.blocks.known_outputs(m)
+        squares, size = self.blocks.squares, float(np.sum(self.blocks.A**2))
+        curvature = squares / size if size else np.full(len(squares), np.inf)
+        model, outputs = self.best
+        return Result(
+            model, outputs, self.norms, self.upper, min(self.lower, self.upper), float(self.limits[3]),
+            self.epoch, status, curvature, self.history,
+        )  # fmt: skip

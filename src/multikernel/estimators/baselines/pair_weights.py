@@ -1,0 +1,213 @@
+"""Kernel learning as binary classification of pairs of samples.
+
+    min over mu >= 0    reg/2 |mu|^2 + sum_e c_e max(0, 1 - t_e mu'z_e),            sum_e c_e = 1
+    max over alpha      sum_e alpha_e - 1/(2 reg) |[sum_e alpha_e t_e z_e]_+|^2,    0 <= alpha_e <= c_e
+
+e runs over pairs of samples, z_e holds the p kernels' values and t_e = 1 within a class, -1 between classes. Coordinate
+ascent on the dual, mu = [theta]_+ / reg with theta = sum_e alpha_e t_e z_e; the curvature along alpha_e is at most
+|z_e|^2 / reg, so that every step ascends. The duality gap is the stopping rule.
+"""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+from numba import njit
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+
+from multikernel.estimators.baselines.pair_draws import AllPairs, DrawnPairs, draw_pairs
+from multikernel.estimators.baselines.weights import KernelWeights, Tell, shares, warn_interrupted
+from multikernel.kernels.base import is_integer, is_real
+from multikernel.solution import CONVERGED, INTERRUPTED, MAX_ITER
+
+# pairs that "auto" draws: between so few and so many, a part of the entries of a kernel
+_LEAST, _MOST, _PART = 5_000, 100_000, 16
+# pairs that are multiplied in float64 at once
+_CHUNK = 4096
+# pairs in random order: all by themselves where there are few, else in runs
+_FEW, _RUN = 4096, 16
+# sweeps between two certificates
+_CHECK = 5
+
+
+class BinaryMKLWeights(KernelWeights):
+    """A nonnegative linear support vector machine on pairs of samples (BinaryMKL) [1]_.
+
+        mu minimises reg/2 |mu|^2 + sum_e c_e max(0, 1 - t_e mu'z_e) over mu >= 0,       beta = mu / sum_k mu_k
+
+    Each pair of samples is an instance z_ij = (K_1(x_i, x_j), ..., K_p(x_i, x_j)) with the label 1 if both are of one
+    class and -1 if not. There is no intercept: kernels should be centred (``normalize=["center", "trace"]``), so that
+    pairs of different classes can have negative values.
+
+    Parameters
+    ----------
+    reg : float, default=1e-2
+        lambda, the weight of the penalty.
+    max_pairs : int, "auto" or None, default="auto"
+        Number of pairs that are drawn; "auto" for one in eight of all pairs, but no fewer than 5000 and no more than
+        100000. None takes all pairs, streamed from the kernels in every sweep.
+    balanced : bool, default=True
+        Whether pairs within and between classes weigh the same: as many of each are drawn, or, of all pairs, each
+        kind has half of the costs. Otherwise all pairs weigh the same.
+    tol : float, default=1e-4
+        Relative duality gap to reach.
+    max_iter : int, default=2000
+        Largest number of sweeps over the pairs.
+    random_state : int, RandomState or None, default=0
+        Seed of the draw.
+
+    Attributes
+    ----------
+    weights_ : ndarray of shape (p,)
+        Weights of sum one; equal ones, with a warning, where mu = 0.
+    mu_ : ndarray of shape (p,)
+        The solution itself.
+    objective_, duality_gap_ : float
+        Its value, and the relative distance from a lower bound.
+    n_pairs_, n_iter_ : int
+        Pairs used (i <= j), and sweeps over them.
+    status_ : str
+        "converged", "max_iter" or "interrupted".
+
+    References
+    ----------
+    .. [1] A. Kumar, A. Niculescu-Mizil, K. Kavukcuoglu, H. Daume III, A binary classification framework for two-stage
+    multiple kernel learning, ICML 2012.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from multikernel.estimators.baselines import BinaryMKLWeights
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(60, 3))
+    >>> weights = BinaryMKLWeights().fit([np.outer(x, x) for x in X.T], X[:, 0] > 0)
+    >>> weights.weights_.round(1), bool(weights.duality_gap_ <= 1e-4)
+    (array([1., 0., 0.]), True)
+    """
+
+    _tasks = ("classification",)
+    _rules = {  # noqa: RUF012
+        "reg": (lambda v: is_real(v) and v > 0, "a positive number"),
+        "max_pairs": (
+            lambda v: v is None or (isinstance(v, str) and v == "auto") or (is_integer(v) and v >= 2),
+            "'auto', None or an integer of at least 2",
+        ),
+        "balanced": (lambda v: isinstance(v, (bool, np.bool_)), "True or False"),
+        "tol": (lambda v: is_real(v) and v > 0, "a positive number"),
+        "max_iter": (lambda v: is_integer(v) and v >= 1, "a positive integer"),
+    }
+
+    def __init__(self, *, reg=1e-2, max_pairs="auto", balanced=True, tol=1e-4, max_iter=2000, random_state=0):
+        self.reg = reg
+        self.max_pairs = max_pairs
+        self.balanced = balanced
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+
+    def _learn(self, gram, targets, tell):
+        pairs: AllPairs | DrawnPairs
+        if self.max_pairs is None:
+            pairs = AllPairs(gram, targets, self.balanced)
+        else:
+            n = gram.n_samples
+            count = int(np.clip(n * n // _PART, _LEAST, _MOST)) if isinstance(self.max_pairs, str) else self.max_pairs
+            pairs = draw_pairs(gram, targets, count, self.balanced, check_random_state(self.random_state))
+        self.n_pairs_ = len(pairs)
+        theta = self._ascend(pairs, gram.n_kernels, tell)
+        self.mu_ = np.maximum(theta, 0.0) / self.reg
+        if not self.mu_.any():
+            warnings.warn(
+                "BinaryMKLWeights found no kernel that is larger within the classes than between them: all weights are "
+                "equal. Try kernels that are centred, normalize=['center', 'trace'].",
+                UserWarning,
+                stacklevel=3,
+            )
+        return shares(self.mu_)
+
+    def _ascend(self, pairs: AllPairs | DrawnPairs, p: int, tell: Tell) -> np.ndarray:
+        """Sweep over the pairs until the gap is closed; return theta at the best primal value.
+
+        Ctrl-C passes through before the first certificate.
+        """
+        alpha, theta = np.zeros(len(pairs)), np.zeros(p)
+        best, upper, lower = theta.copy(), np.inf, -np.inf
+        shuffle = np.random.default_rng(0)
+        self.status_ = MAX_ITER
+        try:
+            for sweep in range(1, self.max_iter + 1):
+                for Z, labels, costs, at in pairs:
+                    order = _order(len(labels), shuffle)
+                    ascend_pairs(Z, labels, costs, order, self.reg, alpha[at], theta)
+                self.n_iter_ = sweep
+                if sweep % _CHECK and sweep < self.max_iter:
+                    continue
+                quad = 0.5 * float(np.sum(np.maximum(theta, 0.0) ** 2)) / self.reg
+                now = quad + sum(float(costs @ _hinge(theta / self.reg, Z, labels)) for Z, labels, costs, _ in pairs)
+                lower = max(lower, float(alpha.sum()) - quad)
+                if now < upper:
+                    upper, best = now, theta.copy()
+                tell({"gap": max(upper - lower, 0.0) / upper, "active": int(np.count_nonzero(best > 0))})
+                if upper - lower <= self.tol * upper:
+                    break
+        except KeyboardInterrupt:
+            if upper == np.inf:
+                raise
+            self.status_ = INTERRUPTED
+        self.objective_ = upper
+        self.duality_gap_ = max(upper - lower, 0.0) / upper
+        if self.duality_gap_ <= self.tol:
+            self.status_ = CONVERGED
+        elif self.status_ == INTERRUPTED:
+            worth = f"The weights are the best found, certified to within a relative gap of {self.duality_gap_:.2g}."
+            warn_interrupted(type(self).__name__, f"{self.n_iter_} sweeps", worth)
+        else:
+            warnings.warn(
+                f"BinaryMKLWeights reached max_iter: after {self.n_iter_} sweeps the relative duality gap is "
+                f"{self.duality_gap_:.2g}, above tol={self.tol:g}: raise max_iter, tol or reg.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+        return best
+
+
+def _order(m: int, rng: np.random.Generator) -> np.ndarray:
+    """Return a random order of runs of neighbours, which are read faster than scattered pairs; each run random too."""
+    run = 1 if m < _FEW else _RUN
+    starts = run * rng.permutation(-(-m // run))
+    order = (starts[:, None] + rng.permutation(run)).ravel()
+    return order[order < m]
+
+
+def _hinge(theta: np.ndarray, Z: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    mu = np.maximum(theta, 0.0)
+    margins = np.concatenate([Z[lo : lo + _CHUNK] @ mu for lo in range(0, len(Z), _CHUNK)])
+    return np.maximum(0.0, 1.0 - labels * margins)
+
+
+@njit(cache=True, nogil=True)
+def ascend_pairs(Z, labels, costs, order, reg, alpha, theta):
+    """One sweep in the given order: each alpha_e moves to the maximum of its quadratic bound within [0, c_e].
+
+    Sets: alpha, and theta = sum_e alpha_e t_e z_e.
+    """
+    p = Z.shape[1]
+    for e in order:
+        z = Z[e]
+        size, margin = 0.0, 0.0
+        for k in range(p):
+            size += np.float64(z[k]) * z[k]
+            margin += max(theta[k], 0.0) * z[k]
+        slope = 1.0 - labels[e] * margin / reg
+        old = alpha[e]
+        if size > 0.0:
+            new = min(max(old + slope * reg / size, 0.0), costs[e])
+        else:
+            new = costs[e]
+        if new != old:
+            alpha[e] = new
+            change = (new - old) * labels[e]
+            for k in range(p):
+                theta[k] += change * z[k]

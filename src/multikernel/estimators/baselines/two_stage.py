@@ -1,0 +1,353 @@
+"""Weights of the kernels first, then any predictor on the combined kernel; see docs/rivals.md."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import ClassifierMixin, RegressorMixin, clone, is_classifier, is_regressor
+from sklearn.svm import SVC, SVR
+from sklearn.utils import get_tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+
+from multikernel.estimators.base import BaseMKL
+from multikernel.estimators.baselines import AlignFWeights, KernelWeights
+from multikernel.estimators.baselines.weights import check_vector
+from multikernel.estimators.classes import check_classes
+from multikernel.estimators.validation import check_numbers, check_parameters, check_samples, check_weight
+from multikernel.kernels.bank import take_rows
+from multikernel.solution import CONVERGED
+from multikernel.threads import resolve_threads, single_threaded_blas
+from multikernel.training.core import TrainingKernels
+from multikernel.training.mixture import SPARSE, Mixture, combined_kernel, linear_coefficients, make_mixture
+from multikernel.training.progress import progress
+from multikernel.training.publish import GramInfo, contributions
+
+# outputs whose parts by kernel are held at once
+_COLUMNS = 8
+
+
+def _is_estimator(value: Any) -> bool:
+    """Whether this is None or an estimator, and not the class of one."""
+    return value is None or (hasattr(value, "fit") and hasattr(value, "get_params") and not isinstance(value, type))
+
+
+def _inner_has(name: str):
+    """Whether the predictor, fitted or not, has a method."""
+
+    def check(self: Any) -> bool:
+        getattr(getattr(self, "estimator_", None) or self._predictor(), name)
+        return True
+
+    return check
+
+
+class TwoStage(BaseMKL):
+    """What both two-stage estimators share."""
+
+    weights: Any
+    estimator: Any
+    _mixture: Mixture
+    _task: str
+    _default: Any
+
+    def __init__(
+        self,
+        kernels="rbf",
+        *,
+        weights=None,
+        estimator=None,
+        normalize="variance",
+        psd="error",
+        gram="auto",
+        memory_limit=None,
+        n_jobs=None,
+        verbose=0,
+    ):
+        self.kernels = kernels
+        self.weights = weights
+        self.estimator = estimator
+        self.normalize = normalize
+        self.psd = psd
+        self.gram = gram
+        self.memory_limit = memory_limit
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def _predictor(self) -> Any:
+        return self._default(kernel="precomputed") if self.estimator is None else self.estimator
+
+    def _check(self) -> None:
+        """Check the parameters."""
+        right, word = (is_classifier, "classifier") if self._task == "classification" else (is_regressor, "regressor")
+        example = f"{self._default.__name__}(kernel='precomputed')"
+
+        def takes_kernel(value: Any) -> bool:
+            if value is None:
+                return True
+            return bool(_is_estimator(value) and right(value) and get_tags(value).input_tags.pairwise)
+
+        check_parameters(
+            self,
+            weights=(_is_estimator, "None or a weights object such as those of multikernel.estimators.baselines"),
+            estimator=(takes_kernel, f"None or a {word} that takes a precomputed kernel, such as {example}"),
+        )
+
+    def _fit_stages(self, X: Any, weight: Any, y: np.ndarray, codes: np.ndarray, own: np.ndarray | None) -> None:
+        """Learn the weights, then the predictor.
+
+        Parameters
+        ----------
+        X, weight : samples and their weights
+            What kernels are made of.
+        y, codes : ndarrays
+            Targets of the samples of positive weight, for the predictor and for the weights.
+        own : ndarray or None
+            The weights of these samples.
+        """
+        kernels = self._make_kernels(X, weight)
+        rule = AlignFWeights() if self.weights is None else clone(self.weights)
+        # other objects need only know what fit(stack, y, sample_weight) is
+        with progress(self.verbose, getattr(rule, "tol", 0.0), type(rule).__name__) as show:
+            known = isinstance(rule, KernelWeights)
+            options: dict[str, Any] = {"task": self._task, "callback": show} if known else {}
+            rule.fit(kernels.gram, codes, own, **options)
+        p, owner = kernels.gram.n_kernels, type(self).__name__
+        what = f"The 'weights' parameter of {owner} must set weights_ to {p} non-negative numbers, one per kernel"
+        beta = check_vector(getattr(rule, "weights_", None), p, what, lambda weights: weights >= 0)
+        self.weights_estimator_ = rule
+        self.status_ = getattr(rule, "status_", CONVERGED)
+        self.weights_ = beta
+        self.kernel_names_ = list(kernels.names)
+        model = clone(self._predictor())
+        options = {}
+        if own is not None:
+            if not has_fit_parameter(model, "sample_weight"):
+                raise ValueError(
+                    f"The 'estimator' parameter of {type(self).__name__} must take sample weights. "
+                    f"Got {model!r}, whose fit does not."
+                )
+            options = {"sample_weight": own}
+        self.estimator_ = model.fit(combined_kernel(kernels.gram, beta), y, **options)
+        wanted = model.support_ if isinstance(model, SPARSE) else None
+        self._mixture = make_mixture(kernels, beta, wanted)
+        self.gram_ = GramInfo(kernels.gram.kind, str(kernels.gram.dtype), kernels.gram.nbytes)
+        self._contribute(kernels, beta, own)
+
+    def _contribute(self, kernels: TrainingKernels, beta: np.ndarray, weight: np.ndarray | None) -> None:
+        """Set the contributions of the kernels where the predictor is linear in its kernel."""
+        self.__dict__.pop("kernel_contributions_", None)
+        coef = linear_coefficients(self.estimator_, kernels.gram.n_samples)
+        if coef is None:
+            return
+        total, size = np.zeros(len(beta)), 0.0
+        active = np.flatnonzero(beta)
+        with single_threaded_blas():
+            for lo in range(0, coef.shape[1], _COLUMNS):
+                outputs = kernels.gram.apply(coef[:, lo : lo + _COLUMNS], active)
+                mixed = np.tensordot(beta[active], outputs, 1)
+                mixed = mixed - np.average(mixed, axis=0, weights=weight)
+                spread = float(np.average(np.sum(mixed**2, axis=1), weights=weight))
+                total[active] += spread * contributions(beta[active], outputs, weight)
+                size += spread
+        self.kernel_contributions_ = total / size if size > 0 else total
+
+    def _ask(self, method: str, X: Any) -> np.ndarray:
+        """Return what a method of the predictor says about new samples."""
+        check_is_fitted(self)
+        X = check_samples(self, X, reset=False)
+        return self._mixture.map(X, getattr(self.estimator_, method), resolve_threads(self.n_jobs))
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the prediction of each sample.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_samples, n_features), or KernelStack
+            Samples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_targets)
+            Members of ``classes_``, or numbers.
+        """
+        return self._ask("predict", X)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Whether `fit` has made a model."""
+        return hasattr(self, "_mixture")
+
+
+class TwoStageClassifier(ClassifierMixin, TwoStage):
+    """Weights of the kernels first, then a classifier on sum_k beta_k K_k.
+
+    Parameters
+    ----------
+    kernels : "rbf", kernel, list, or "precomputed", default="rbf"
+        As in `MKLClassifier`.
+    weights : weights object or None, default=None
+        What learns the weights: one of `multikernel.estimators.baselines`, or any object with ``fit(stack, y, sample_weight)`` and
+        ``weights_``, which is given the Gram of the normalised kernels. None for `AlignFWeights`.
+    estimator : classifier or None, default=None
+        What is trained on the combined kernel: any classifier of scikit-learn that takes a precomputed kernel, also in
+        ``GridSearchCV``. None for ``SVC(kernel="precomputed")``. Parameters are set as ``estimator__C``.
+    normalize, psd, gram, memory_limit, n_jobs, verbose
+        As in `MKLClassifier`; progress is that of the weights.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The classes.
+    weights_ : ndarray of shape (p,)
+        Kernel weights, on the scale that the weights object documents.
+    kernel_names_ : list of str
+        Names of the kernels.
+    weights_estimator_, estimator_ : objects
+        What learned the weights, and what was trained on the combined kernel.
+    kernel_contributions_ : ndarray of shape (p,)
+        As in `MKLClassifier`, over the outputs of all pairs of classes; where the classifier is linear in its kernel.
+    status_ : str
+        How far the weights came: "converged", "max_iter" or "interrupted" (Ctrl-C; the weights are the best found).
+    gram_ : GramInfo
+        How the kernels were kept: kind, dtype, nbytes.
+    n_features_in_, feature_names_in_
+        As in `MKLClassifier`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from multikernel import TwoStageClassifier
+    >>> from multikernel.kernels import RBF, Linear
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(80, 4))
+    >>> y = np.where(X[:, 0] > 0, "yes", "no")
+    >>> model = TwoStageClassifier([("useful", Linear(), [0]), ("noise", RBF(), [1, 2, 3])]).fit(X, y)
+    >>> bool(model.weights_[0] > model.weights_[1]), model.predict(X[:3])
+    (True, array(['yes', 'no', 'no'], dtype='<U3'))
+    """
+
+    _task = "classification"
+    _default = SVC
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> TwoStageClassifier:
+        """Learn the weights of the kernels, then the classifier.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_samples, n_features), or KernelStack
+            Training samples.
+        y : array of shape (n_samples,)
+            Classes, of any type.
+        sample_weight : array of shape (n_samples,), optional
+            Weights, for the kernels, their weights and the classifier; samples of weight zero are left out.
+
+        Returns
+        -------
+        TwoStageClassifier
+            The fitted estimator.
+        """
+        self._check()
+        samples = check_classes(self, X, y, sample_weight)
+        own = None if sample_weight is None else samples.own
+        self._fit_stages(samples.X, samples.weight, samples.y, samples.codes, own)
+        return self
+
+    @available_if(_inner_has("decision_function"))
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Return the decision function of the classifier, where it has one.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_samples, n_features), or KernelStack
+            Samples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            Positive values for ``classes_[1]``, or one column per class.
+        """
+        return self._ask("decision_function", X)
+
+    @available_if(_inner_has("predict_proba"))
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return the probability of each class, where the classifier has them.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_samples, n_features), or KernelStack
+            Samples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Probabilities; rows sum to one.
+        """
+        return self._ask("predict_proba", X)
+
+
+class TwoStageRegressor(RegressorMixin, TwoStage):
+    """Weights of the kernels first, then a regressor on sum_k beta_k K_k.
+
+    Parameters
+    ----------
+    kernels : "rbf", kernel, list, or "precomputed", default="rbf"
+        As in `MKLClassifier`.
+    weights : weights object or None, default=None
+        As in `TwoStageClassifier`; the target kernel is yy'.
+    estimator : regressor or None, default=None
+        What is trained on the combined kernel: any regressor of scikit-learn that takes a precomputed kernel, such as
+        ``KernelRidge(kernel="precomputed")``, which also takes several targets. None for ``SVR(kernel="precomputed")``.
+    normalize, psd, gram, memory_limit, n_jobs, verbose
+        As in `MKLClassifier`; progress is that of the weights.
+
+    Attributes
+    ----------
+    weights_, kernel_names_, weights_estimator_, estimator_, kernel_contributions_, status_, gram_
+        As in `TwoStageClassifier`.
+    n_features_in_, feature_names_in_
+        As in `MKLClassifier`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from multikernel import TwoStageRegressor
+    >>> from multikernel.kernels import RBF, Linear
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(80, 4))
+    >>> y = 3.0 * X[:, 0] + 5.0
+    >>> model = TwoStageRegressor([("useful", Linear(), [0]), ("noise", RBF(), [1, 2, 3])]).fit(X, y)
+    >>> bool(model.weights_[0] > model.weights_[1]), model.score(X, y) > 0.9
+    (True, True)
+    """
+
+    _task = "regression"
+    _default = SVR
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> TwoStageRegressor:
+        """Learn the weights of the kernels, then the regressor.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_samples, n_features), or KernelStack
+            Training samples.
+        y : array of shape (n_samples,) or (n_samples, n_targets)
+            Targets; several where the regressor takes them.
+        sample_weight : array of shape (n_samples,), optional
+            Weights, for the kernels, their weights and the regressor; samples of weight zero are left out.
+
+        Returns
+        -------
+        TwoStageRegressor
+            The fitted estimator.
+        """
+        self._check()
+        X = check_samples(self, X, reset=True)
+        y = check_numbers(self, X, y)
+        weight = check_weight(X, sample_weight)
+        own = None if weight is None else weight[weight > 0]
+        taken = y if weight is None else y[weight > 0]
+        if weight is not None and not self._precomputed and len(own) < len(weight):
+            X, weight = take_rows(X, np.flatnonzero(weight)), own
+        self._fit_stages(X, weight, taken, taken, own)
+        return self

@@ -1,0 +1,215 @@
+"""UFO-MKL as an estimator; see `multikernel.estimators.baselines.ufo` for the algorithm."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from multikernel.estimators.baselines.online import OnlineMKL
+from multikernel.estimators.baselines.online_blocks import Blocks
+from multikernel.estimators.baselines.online_loops import STREAM, UFO
+from multikernel.estimators.baselines.online_run import Penalty, Result, Run, Sample
+
+
+def ufo(
+    blocks: Blocks,
+    sample: Sample,
+    penalty: Penalty,
+    *,
+    max_iter: int,
+    tol: float,
+    seed: np.random.RandomState,
+    average: bool = True,
+    patience: int | None = None,
+    callback: Callable[[dict], None] | None = None,
+) -> Result:
+    """Run UFO-MKL from zero.
+
+    Parameters
+    ----------
+    blocks : Blocks
+        Kernels or features, fresh.
+    sample : Sample
+        Classes and costs.
+    penalty : Penalty
+        lambda, a and q.
+    max_iter : int
+        Largest number of epochs.
+    tol : float
+        Relative gap to reach.
+    seed : numpy.random.RandomState
+        Orders of the samples.
+    average : bool
+        Whether averaged predictors compete with the last one.
+    patience : int, optional
+        Epochs without a better score on the samples held out before it stops.
+    callback : callable, optional
+        Called after each epoch with its row of the history.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from multikernel.estimators.baselines.online_blocks import FeatureBlocks
+    >>> x = np.array([[-1.0], [1.0], [-2.0], [2.0]])
+    >>> sample = Sample(np.array([0, 1, 0, 1]), np.ones(4), np.arange(4), np.arange(0))
+    >>> penalty = Penalty(lam=0.25, sparse=0.0, q=2.0)
+    >>> found = ufo(FeatureBlocks([x], 2), sample, penalty, max_iter=500, tol=1e-2, seed=np.random.RandomState(0))
+    >>> found.status, round(found.upper, 2), found.model.round(1).tolist()
+    ('converged', 0.06, [[-0.5], [0.5]])
+    """
+    run = Run(blocks, sample, penalty, UFO, average=average, seed=seed)
+    return run.run(max_iter, tol, patience, callback)
+
+
+class UFOMKLClassifier(OnlineMKL):
+    """Sparse mixes of kernels by stochastic mirror descent, one sample at a time [1]_.
+
+    For n samples of c classes and p kernels it minimises, over one block w_k of class vectors for each kernel,
+
+        1/(2 C n) ||w||^2_{2,r} + alpha ||w||_{2,1} + 1/n sum_i max_u ([u != y_i] + f_iu - f_{i,y_i}),
+
+    without intercepts, with r = q / (q - 1) and q = max(2, 2 ln p). It is quick to a rough answer; the relative duality
+    gap of the answer comes with it. `MKLClassifier` is quick to an exact one.
+
+    Parameters
+    ----------
+    kernels : "rbf", kernel, list, or "precomputed", default="rbf"
+        As for `MKLClassifier`. Where every kernel is `Linear` its columns are used as they are and no kernel is formed.
+    C : float, default=1.0
+        Cost of the losses: lambda of the source is 1/(C n).
+    alpha : float, default=0.0
+        Factor of the mixed norm ||w||_{2,1} = sum_k ||w_k||; larger values leave fewer kernels.
+    block_norm : float or None, default=None
+        r of the mixed norm ||w||_{2,r}, above 1 and at most 2; None for that of the source.
+    average : bool, default=True
+        Whether predictors averaged over at least the last half of the epochs compete with the last one; the model is
+        the one of least objective.
+    early_stopping : bool, default=False
+        Whether a part of the samples is held out, and learning stops when it is no longer classified better; the model
+        is then the one that classifies it best.
+    validation_fraction : float, default=0.1
+        That part.
+    n_iter_no_change : int, default=5
+        Epochs without improvement before it stops.
+    normalize : None, "variance", "cosine", "center", "trace" or list of these, default="variance"
+        Scaling of every kernel, learned on the training samples.
+    psd : {"error", "clip", "shift", "flip"}, default="error"
+        What to do about a kernel with negative eigenvalues.
+    tol : float, default=1e-2
+        Relative duality gap at which it stops.
+    max_iter : int, default=100
+        Largest number of epochs.
+    class_weight : None, "balanced" or dict, default=None
+        Factors of the losses by class.
+    gram : {"auto", "dense", "lazy", "mapped", "features"}, default="auto"
+        Where kernels are kept; "features", and "auto" where all are linear, forms none.
+    memory_limit : float, str or None, default=None
+        Bytes, or a text such as "2GB", that kernels may take; None for half of the free memory.
+    verbose : int, default=0
+        1 shows progress on the terminal, 2 one line per epoch.
+    n_jobs : int or None, default=None
+        Threads for the kernels; the epochs themselves run in one.
+    random_state : int, RandomState or None, default=None
+        Order of the samples and choice of those held out.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The classes.
+    weights_ : ndarray of shape (p,)
+        ||w_k|| / sum_j ||w_j||: how much of the predictor lies in each kernel.
+    block_norms_ : ndarray of shape (p,)
+        ||w_k||.
+    kernel_names_ : list of str
+        Names of the kernels.
+    kernel_contributions_ : ndarray of shape (p,)
+        cov(f_k, f) / var(f) over the training samples: shares that sum to one.
+    coef_ : ndarray of shape (n_classes, D)
+        Where all kernels are linear: w, the blocks side by side, in normalised columns.
+    support_ : ndarray of int
+        Otherwise: training samples that the model refers to.
+    objective_, dual_objective_ : float
+        Value of the objective above, and a lower bound on its minimum.
+    duality_gap_ : float
+        Their relative distance.
+    n_iter_ : int
+        Epochs.
+    status_ : str
+        "converged", "max_iter", "settled" (early stopping) or "interrupted".
+    history_ : dict of ndarrays
+        One entry per evaluation, which is every epoch up to 100: epoch, time, primal (of the last predictor), upper,
+        lower, gap, active and, with early stopping, score.
+    gram_ : GramInfo
+        How the kernels were kept.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : ndarray of str
+        Names of the columns, where X was a data frame.
+
+    References
+    ----------
+    .. [1] F. Orabona, L. Jie, Ultra-fast optimization algorithm for sparse multi kernel learning, ICML 2011.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from multikernel import UFOMKLClassifier
+    >>> from multikernel.kernels import Linear
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(200, 6))
+    >>> y = np.where(X[:, 0] > X[:, 1], "yes", "no")
+    >>> kernels = [("useful", Linear(), [0, 1]), ("noise", Linear(), [2, 3, 4, 5])]
+    >>> model = UFOMKLClassifier(kernels, alpha=0.1, random_state=0).fit(X, y)
+    >>> model.weights_.round(2), model.gram_.kind
+    (array([1., 0.]), 'features')
+    """
+
+    _stream_rule = STREAM
+
+    def __init__(
+        self,
+        kernels="rbf",
+        *,
+        C=1.0,
+        alpha=0.0,
+        block_norm=None,
+        average=True,
+        early_stopping=False,
+        validation_fraction=0.1,
+        n_iter_no_change=5,
+        normalize="variance",
+        psd="error",
+        tol=1e-2,
+        max_iter=100,
+        class_weight=None,
+        gram="auto",
+        memory_limit=None,
+        verbose=0,
+        n_jobs=None,
+        random_state=None,
+    ):
+        self.kernels = kernels
+        self.C = C
+        self.alpha = alpha
+        self.block_norm = block_norm
+        self.average = average
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.normalize = normalize
+        self.psd = psd
+        self.tol = tol
+        self.max_iter = max_iter
+        self.class_weight = class_weight
+        self.gram = gram
+        self.memory_limit = memory_limit
+        self.verbose = verbose
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def _penalty(self, lam, q):
+        return Penalty(lam, float(self.alpha), q)
+
+    def _learn(self, blocks, sample, penalty, **options):
+        return ufo(blocks, sample, penalty, **options)

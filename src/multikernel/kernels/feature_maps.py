@@ -1,0 +1,259 @@
+"""The explicit features of kernels that have them: k(x, z) = <phi(x), phi(z)>.
+
+    Linear                        x itself
+    Polynomial                    the monomials up to its degree, each with the square root of its coefficient
+    RandomFourier, Nystroem,      what they are defined by
+    HashedDegree
+    Spectrum, GappedSpectrum,     the counts of their patterns
+    GappedKmer
+    WeightedDegree                places and d-mers, exactly, by tries (`multikernel.kernels.degree_features`)
+
+`FeatureMaps` holds the maps of the kernels of one bank: sources for `FeatureGram` in training, outputs on other
+samples after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import combinations_with_replacement
+from math import comb, factorial
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from multikernel.gram.sources import DenseSource, Source, SparseSource
+from multikernel.kernels.approximate import FeatureKernel, code_matrix
+from multikernel.kernels.bank import KernelBank, take_rows
+from multikernel.kernels.base import len_of
+from multikernel.kernels.degree_features import AgreementSource, PlaceModel, place_weights
+from multikernel.kernels.inputs import dense
+from multikernel.kernels.sequences.degree import WeightedDegree
+from multikernel.kernels.sequences.kmers import count_patterns
+from multikernel.kernels.sequences.spectrum import PatternKernel
+from multikernel.kernels.vectors import Linear, Polynomial
+
+# monomials of a polynomial kernel at most
+_MONOMIALS = 20_000
+# samples whose features are computed together
+_ROWS = 4096
+# bytes of features in float64, above which they are kept in float32
+_DOUBLE = 512 << 20
+
+
+def has_features(kernel) -> bool:
+    """Whether a fitted kernel has explicit features here.
+
+    Examples
+    --------
+    >>> from multikernel.kernels import RBF, Linear
+    >>> has_features(Linear()), has_features(RBF())
+    (True, False)
+    """
+    if isinstance(kernel, Polynomial):
+        d = getattr(kernel, "n_features_in_", 1)
+        return kernel.coef0 >= 0 and comb(d + kernel.degree, kernel.degree) <= _MONOMIALS
+    if isinstance(kernel, PatternKernel):
+        # a sum with negative factors is no inner product of its counts
+        return all(factor >= 0 for _, factor in kernel._patterns())
+    return isinstance(kernel, (Linear, FeatureKernel, WeightedDegree))
+
+
+class _Matrix:
+    """Features of one kernel as the columns of a matrix."""
+
+    def __init__(self, kernel, X) -> None:
+        self.kernel = kernel
+        self.keys: list = []
+        if isinstance(kernel, PatternKernel):
+            X = kernel._check(X)
+            # the patterns that occur in the training samples; others have no weight
+            self.keys = [self._count(X, pattern) for pattern, _ in kernel._patterns()]
+            self.keys = [(counts.n_ids, counts.keys) for counts in self.keys]
+
+    def _count(self, X, pattern):
+        encoded = self.kernel._codes(X)
+        return count_patterns(encoded if X.rows is None else encoded.take(X.rows), pattern)
+
+    def __call__(self, X):
+        """Return the features of samples, a dense array or a CSR array."""
+        kernel = self.kernel
+        X = kernel._check(X)
+        if isinstance(kernel, FeatureKernel):
+            return kernel._features(X)
+        if isinstance(kernel, Polynomial):
+            return _monomials(dense(X), kernel)
+        return self._counts(X) if isinstance(kernel, PatternKernel) else X
+
+    def _counts(self, X):
+        parts = []
+        for (pattern, factor), (n_ids, keys) in zip(self.kernel._patterns(), self.keys, strict=True):
+            counts = self._count(X, pattern)
+            ids, values = counts.ids.astype(np.int64), np.sqrt(factor) * counts.counts
+            if keys is not None:
+                place = np.minimum(np.searchsorted(keys, counts.keys), max(len(keys) - 1, 0))
+                known = keys[place] == counts.keys if len(keys) else np.zeros(len(counts.keys), bool)
+                values = np.where(known[ids], values, 0.0)
+                ids = np.where(known, place, 0)[ids]
+            parts.append(sparse.csr_array((values, ids, counts.indptr), (len(X), max(n_ids, 1))))
+        return sparse.hstack(parts, format="csr")
+
+
+def _monomials(X: np.ndarray, kernel: Polynomial) -> np.ndarray:
+    """x^j times the root of r! / (prod j_c! (r - |j|)!) gamma^|j| coef0^(r - |j|), for every |j| <= r, the degree."""
+    n, d = X.shape
+    columns = []
+    for size in range(kernel.degree + 1):
+        constant = kernel.gamma_**size * kernel.coef0 ** (kernel.degree - size)
+        for chosen in combinations_with_replacement(range(d), size):
+            counts = np.bincount(np.array(chosen, np.intp), minlength=1)
+            ways = factorial(kernel.degree) / factorial(kernel.degree - size)
+            ways /= np.prod([factorial(int(c)) for c in counts])
+            monomial = np.prod(X[:, chosen], axis=1) if size else np.ones(n)
+            columns.append(np.sqrt(ways * constant) * monomial)
+    return np.column_stack(columns)
+
+
+@dataclass(frozen=True)
+class _Degrees:
+    """Weighted degree kernels on the same sequences that count no (place, length) twice."""
+
+    kernels: list[int]
+    weight: np.ndarray
+
+
+class FeatureMaps:
+    """The maps of the kernels of a bank.
+
+    Parameters
+    ----------
+    bank : KernelBank
+        Fitted kernels, all with features.
+    X : samples
+        The training samples.
+    """
+
+    def __init__(self, bank: KernelBank, X: Any) -> None:
+        self.bank = bank
+        self.degrees = self._degree_groups()
+        taken = {k for group in self.degrees for k in group.kernels}
+        others = [k for k in range(bank.n_kernels) if k not in taken]
+        self.matrices = {k: _Matrix(bank.kernels[k], bank.select(k, X)) for k in others}
+
+    def _degree_groups(self) -> list[_Degrees]:
+        alike: dict = {}
+        for k, kernel in enumerate(self.bank.kernels):
+            if isinstance(kernel, WeightedDegree):
+                alike.setdefault((self.bank.columns[k], kernel.alphabet_, kernel.length_), []).append(k)
+        groups: list[_Degrees] = []
+        for members in alike.values():
+            weights = place_weights([self.bank.kernels[k] for k in members])
+            left = list(range(len(members)))
+            while left:
+                chosen, counted = [], np.zeros(weights.shape[1:], bool)
+                for j in left:
+                    if not np.any(counted & (weights[j] > 0)):
+                        chosen.append(j)
+                        counted |= weights[j] > 0
+                groups.append(_Degrees([members[j] for j in chosen], weights[chosen]))
+                left = [j for j in left if j not in chosen]
+        return groups
+
+    def sources(self, X: Any, memory: float = np.inf) -> Iterator[tuple[Source, np.ndarray]]:
+        """Yield the sources on training samples, each with the numbers of its kernels.
+
+        Dense features are kept as long as they take no more than ``memory`` bytes, in float32 where they take half a
+        gigabyte in float64; otherwise they are computed whenever they are read.
+        """
+        for group in self.degrees:
+            first = self.bank.kernels[group.kernels[0]]
+            codes = code_matrix(first, self.bank.select(group.kernels[0], X))
+            # the kernel that counts each place and length
+            kernel = np.where(group.weight.any(axis=0), group.weight.argmax(axis=0), -1)
+            source = AgreementSource(codes, first.alphabet_.size, group.weight.sum(axis=0), kernel, len(group.kernels))
+            yield source, np.array(group.kernels)
+        kinds: dict[bool, list[int]] = {True: [], False: []}
+        sizes = {}
+        for k in self.matrices:
+            sample = self._features(k, take_rows(X, slice(0, 2)))
+            kinds[sparse.issparse(sample)].append(k)
+            sizes[k] = sample.shape[1]
+        for is_sparse, kernels in kinds.items():
+            if kernels:
+                column = np.repeat(np.arange(len(kernels)), [sizes[k] for k in kernels])
+                make = self._sparse if is_sparse else self._dense
+                yield make(X, kernels, column, memory), np.array(kernels)
+
+    def _features(self, k: int, X: Any):
+        return self.matrices[k](self.bank.select(k, X))
+
+    def _sparse(self, X, kernels, column, memory) -> Source:
+        return SparseSource(sparse.hstack([self._features(k, X) for k in kernels], format="csr"), column)
+
+    def _dense(self, X, kernels, column, memory) -> Source:
+        n = len_of(X)
+        kind = np.float64 if n * len(column) * 8 <= _DOUBLE else np.float32
+
+        def features(rows):
+            part = take_rows(X, rows)
+            return np.hstack([self._features(k, part) for k in kernels]).astype(kind, copy=False)
+
+        if n * len(column) * np.dtype(kind).itemsize > memory:
+            return DenseSource(features, column, n)
+        kept = np.empty((n, len(column)), kind)
+        for start in range(0, n, _ROWS):
+            kept[start : start + _ROWS] = features(slice(start, start + _ROWS))
+        return DenseSource(kept, column)
+
+    def model(self, X: Any, weights: np.ndarray, coef: np.ndarray) -> FeatureModel:
+        """Return what evaluates sum_k weights_tk K_k(., X) coef_t on other samples.
+
+        Parameters
+        ----------
+        X : samples
+            The training samples.
+        weights : ndarray of shape (T, p)
+            Weights of the raw kernels in T problems.
+        coef : ndarray of shape (n, T)
+            Coefficients.
+        """
+        kept = np.flatnonzero(coef.any(axis=1))
+        places, vectors = [], {}
+        for group in self.degrees:
+            own = weights[:, group.kernels]
+            if own.any() and len(kept):
+                first = self.bank.kernels[group.kernels[0]]
+                codes = code_matrix(first, self.bank.select(group.kernels[0], X))[kept]
+                mixed = np.tensordot(own, group.weight, 1)
+                places.append((group.kernels[0], PlaceModel(codes, first.alphabet_.size, coef[kept], mixed)))
+        for k in self.matrices:
+            if weights[:, k].any() and len(kept):
+                w: Any = 0.0
+                for start in range(0, len(kept), _ROWS):
+                    rows = kept[start : start + _ROWS]
+                    w = w + self._features(k, take_rows(X, rows)).T @ coef[rows]
+                vectors[k] = np.asarray(w) * weights[:, k]
+        return FeatureModel(self, places, vectors, coef.shape[1])
+
+
+@dataclass(frozen=True)
+class FeatureModel:
+    """A function of explicit features: weight vectors, and support vectors of weighted degree kernels."""
+
+    maps: FeatureMaps
+    places: list[tuple[int, PlaceModel]]
+    vectors: dict[int, np.ndarray]
+    n_problems: int
+
+    def evaluate(self, X: Any) -> np.ndarray:
+        """Return the outputs, shape (n, T)."""
+        n, bank = len_of(X), self.maps.bank
+        out = np.zeros((n, self.n_problems))
+        for k, model in self.places:
+            out += model.evaluate(code_matrix(bank.kernels[k], bank.select(k, X)))
+        for start in range(0, n, _ROWS) if self.vectors else ():
+            part = take_rows(X, slice(start, start + _ROWS))
+            for k, w in self.vectors.items():
+                out[start : start + _ROWS] += self.maps._features(k, part) @ w
+        return out

@@ -1,0 +1,1 @@
+"""Machines of all classes at once."""

@@ -1,0 +1,254 @@
+"""Compiled loops of the multiclass machine, on class-major arrays of shape (c, n). Nothing is checked here.
+
+With K the combined kernel, r its row means and m their mean, the gradient of class u at sample j is
+
+    g_ju = G_ju + r_j S_u + t_u,      G = E - f of the kernel as it is, S the column sums of A,
+
+t what is the same for all j: the gradient with the centred kernel (K - r1' - 1r' + m), multipliers b of the column
+sums and the penalty rho |S|^2 / 2.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from multikernel.machines.box_loops import vmax, vmin
+
+CONVERGED, NEEDS_ROWS, OUT_OF_STEPS, GO_ON = 0, 1, 2, 3
+
+# a row takes part in a sweep when its violation is at least this fraction of the largest
+SHARE = 0.6
+# no row is asked to move further than this many times its cost
+FAR = 1e3
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+def scan(G, A, mask, r, S, t, C, y, top, low):
+    """Return the sum over rows of C (g_y - min g) - <A_j, g_j>; sets each row's largest free and least slope."""
+    c, n = G.shape
+    top[:] = -np.inf
+    low[:] = np.inf
+    total = 0.0
+    for u in range(c):
+        Gu, Au, mu, Su, tu = G[u], A[u], mask[u], S[u], t[u]
+        for j in range(n):
+            g = Gu[j] + r[j] * Su + tu
+            top[j] = vmax(top[j], g + mu[j])
+            low[j] = vmin(low[j], g)
+            total -= Au[j] * g
+    for j in range(n):
+        total += C[j] * (G[y[j], j] + r[j] * S[y[j]] + t[y[j]] - low[j])
+    return total
+
+
+@njit(cache=True, nogil=True)
+def project_row(z, C, y, out):
+    """Set out to the projection of z onto {a : a_y <= C, a_u <= 0 elsewhere, sum a = 0}."""
+    c = z.shape[0]
+    free = c
+    total = 0.0
+    for u in range(c):
+        total += z[u]
+        out[u] = np.inf
+    while True:
+        tau = total / free
+        changed = False
+        for u in range(c):
+            bound = C if u == y else 0.0
+            if out[u] == np.inf and z[u] - tau >= bound:
+                out[u] = bound
+                total += bound - z[u]
+                free -= 1
+                changed = True
+        if free <= 0:
+            # by rounding only: the least entry takes what is left
+            least = 0
+            for u in range(c):
+                if z[u] - (C if u == y else 0.0) < z[least] - (C if least == y else 0.0):
+                    least = u
+            rest = 0.0
+            for u in range(c):
+                if u != least:
+                    rest += out[u]
+            out[least] = -rest
+            return
+        if not changed:
+            break
+    # a second look at the sum: z may be much larger than what is left of it
+    rest = 0.0
+    for u in range(c):
+        if out[u] == np.inf:
+            rest += z[u] - tau
+        else:
+            rest += out[u]
+    rest /= free
+    for u in range(c):
+        if out[u] == np.inf:
+            out[u] = z[u] - tau - rest
+
+
+@njit(cache=True, nogil=True)
+def project_rows(Z, C, y, out):
+    """Project every row of Z, of shape (n, c)."""
+    for i in range(Z.shape[0]):
+        project_row(Z[i], C[i], y[i], out[i])
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+def _add_row(g, row, step):
+    for j in range(g.shape[0]):
+        g[j] -= step * row[j]
+
+
+@njit(cache=True, nogil=True)
+def move_multipliers(b, t, S, rho, columns, before):
+    """b += rho S, t holding -b - rho S, so that the slopes stay as they are and the penalty asks for as much again.
+
+    Sets: b, t and, where ``columns`` = rho |S|^2 has not come down since ``before``, rho[0]. Returns rho |S|^2.
+    """
+    for u in range(len(S)):
+        b[u] += rho[0] * S[u]
+        t[u] -= rho[0] * S[u]
+    if columns <= 0.25 * before:
+        return columns
+    for u in range(len(S)):
+        t[u] -= rho[0] * S[u]
+    rho[0] *= 2.0
+    return 2.0 * columns
+
+
+@njit(cache=True, nogil=True)
+def choose_rows(
+    G, A, mask, r, s, S, t, b, rho, C, y, have, balanced, target, tight, before, more, wanted, top, low
+):
+    """Move the multipliers where the rows are settled, and find which rows violate their conditions most.
+
+    Slopes are G + r s' + t; S are the column sums. Sets: b, t, rho; top, the violations, and low; ``wanted``, the rows
+    of large violation that are missing. Returns the status, how many are wanted, the gap of the rows, the largest
+    violation, and the penalty of the columns when the multipliers last moved.
+    """
+    c, n = G.shape
+    gap = scan(G, A, mask, r, s, t, C, y, top, low)
+    columns = 0.0
+    if balanced:
+        for u in range(c):
+            columns += rho[0] * S[u] * S[u]
+    if gap <= target or gap <= 0.3 * columns:
+        if columns <= tight and gap <= target:
+            return CONVERGED, 0, gap, 0.0, before
+        if columns > tight:
+            before = move_multipliers(b, t, S, rho, columns, before)
+            gap = scan(G, A, mask, r, s, t, C, y, top, low)
+    if not more:
+        return OUT_OF_STEPS, 0, gap, 0.0, before
+    worst = 0.0
+    for j in range(n):
+        top[j] -= low[j]
+        worst = max(worst, top[j])
+    if worst <= 0.0:
+        return CONVERGED, 0, gap, worst, before
+    m = 0
+    for j in range(n):
+        if top[j] >= SHARE * worst and not have[j]:
+            wanted[m] = j
+            m += 1
+    return NEEDS_ROWS if m else GO_ON, m, gap, worst, before
+
+
+@njit(cache=True, nogil=True)
+def climb(
+    K, scale, have, diag, r, mean, balanced, A, G, mask, C, y, S, t, b, rho, target, tight, max_steps, wanted, top, low
+):
+    """Row steps and multipliers until the gap of the rows is at most ``target`` and rho |S|^2 at most ``tight``.
+
+    Sets: A, G, mask, S, t, b in place; ``wanted``, the rows that are missing; rho[0], the penalty.
+    Returns status, steps taken, number of rows wanted, and the gap of the rows.
+    """
+    c, n = G.shape
+    g, z, new = np.empty(c), np.empty(c), np.empty(c)
+    steps = 0
+    before = np.inf
+    while True:
+        status, m, gap, worst, before = choose_rows(
+            G, A, mask, r, S, S, t, b, rho, C, y, have, balanced, target, tight, before, steps < max_steps, wanted, top,
+            low,
+        )  # fmt: skip
+        if status != GO_ON:
+            return status, steps, m, gap
+        for j in range(n):
+            if top[j] < SHARE * worst:
+                continue
+            high, least = -np.inf, np.inf
+            for u in range(c):
+                g[u] = G[u, j] + r[j] * S[u] + t[u]
+                least = min(least, g[u])
+                if mask[u, j] == 0.0:
+                    high = max(high, g[u])
+            if high - least < 0.5 * SHARE * worst:
+                continue
+            k = diag[j] + rho[0]
+            spread = -np.inf
+            for u in range(c):
+                spread = max(spread, g[u] - least)
+            k = max(k, spread / (FAR * C[j]))
+            for u in range(c):
+                z[u] = A[u, j] + (g[u] - least) / k
+            project_row(z, C[j], y[j], new)
+            row = K[j]
+            for u in range(c):
+                d = new[u] - A[u, j]
+                if d != 0.0:
+                    A[u, j] = new[u]
+                    mask[u, j] = 0.0 if new[u] < (C[j] if u == y[j] else 0.0) else -np.inf
+                    _add_row(G[u], row, d * scale)
+                    if balanced:
+                        S[u] += d
+                        t[u] += d * (r[j] - mean - rho[0])
+            steps += 1
+
+
+@njit(cache=True, nogil=True)
+def difference_block(K, scale, rows, u, v, first, last, out):
+    """out[t, s] = K[rows_t, rows_s] <e_u_t - e_v_t, e_u_s - e_v_s> for t in [first, last)."""
+    for t in range(first, last):
+        row, o = K[rows[t]], out[t]
+        for s in range(rows.shape[0]):
+            weight = 0.0
+            if u[t] == u[s]:
+                weight += 1.0
+            if v[t] == v[s]:
+                weight += 1.0
+            if u[t] == v[s]:
+                weight -= 1.0
+            if v[t] == u[s]:
+                weight -= 1.0
+            o[s] = weight * scale * row[rows[s]] if weight != 0.0 else 0.0
+
+
+@njit(cache=True, nogil=True)
+def complete(W, balanced):
+    """Copy the upper triangle of W to the lower one, and project the constants out where balanced."""
+    n = W.shape[0]
+    for i in range(n):
+        for j in range(i):
+            W[i, j] = W[j, i]
+    if balanced:
+        sums = np.zeros(n)
+        for i in range(n):
+            for j in range(n):
+                sums[i] += W[i, j]
+        total = sums.sum()
+        for i in range(n):
+            share = sums[i] / total
+            for j in range(n):
+                W[i, j] -= share * sums[j]
+
+
+@njit(cache=True, nogil=True)
+def add_block(W, at, T):
+    """T[at_r, at_s] += W[r, s]."""
+    for r in range(at.shape[0]):
+        row, w = T[at[r]], W[r]
+        for s in range(at.shape[0]):
+            row[at[s]] += w[s]

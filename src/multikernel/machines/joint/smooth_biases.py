@@ -1,0 +1,207 @@
+"""The best biases of a joint loss: min_b sum_i C_i l(f_i + b), a convex problem in c numbers.
+
+For the multinomial loss by Newton's method. A loss of the largest wrong class, phi(max_u x_iu) with x_iu = D_iu + b_u -
+b_{y_i}, D_iu = f_iu - f_{i,y_i}, is made smooth,
+
+    phi(t_i),    t_i = mu log sum_{u != y_i} exp(x_iu / mu),      max_u x_iu <= t_i <= max_u x_iu + mu log (c - 1),
+
+and Newton's method follows the minimiser as mu goes to zero, from the size of the outputs; the multinomial loss, which
+is mu = 1, and the smooth hinge, with sigma = 1 / mu, are made as smooth to begin with. At the minimum the derivatives
+q_iu = dt_i / dx_iu give, through C_i phi'(t_i) q_iu, multipliers whose columns balance, so that its loss is above the
+least by no more than sum_i C_i (phi(max) - phi(t_i) + phi'(t_i) mu entropy(q_i)): the method knows when to stop.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from multikernel.machines.joint.loss_loops import MULTINOMIAL, loss_of_excess, xlogx
+
+_ITERATIONS = 400
+# how mu shrinks, and the longest step, as a multiple of mu
+_FASTER, _REACH = 0.1, 30.0
+
+
+def joint_biases(
+    f: np.ndarray, C: np.ndarray, y: np.ndarray, b: np.ndarray, form: tuple[int, float, float], enough: float
+) -> np.ndarray:
+    """Return biases whose loss is above the least by at most ``enough``, or by rounding.
+
+    Parameters
+    ----------
+    f : ndarray of shape (n, c)
+        Outputs.
+    C, y : ndarrays of shape (n,)
+        Costs and classes.
+    b : ndarray of shape (c,)
+        Where to begin.
+    form : (int, float, float)
+        Kind, sigma and margin of the loss, as in ``joint_loops``.
+    enough : float
+        How exact.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> f, y = np.zeros((4, 2)), np.array([0, 0, 0, 1])
+    >>> b = joint_biases(f, np.ones(4), y, np.zeros(2), (0, 1.0, 0.0), 1e-12)
+    >>> np.exp(b[0] - b[1]).round(6)
+    np.float64(3.0)
+    """
+    here = np.flatnonzero(np.bincount(y, minlength=f.shape[1]))
+    if len(here) < 2:
+        return b.copy()
+    D = np.ascontiguousarray((f - f[np.arange(len(y)), y][:, None])[:, here])
+    part = _descend(D, C, np.searchsorted(here, y), b[here], *form, enough)
+    b = b.copy()
+    b[here] = part - part.mean()
+    if len(here) < len(b):
+        # classes without samples: as low as it takes for them to cost nothing
+        rest = np.setdiff1d(np.arange(len(b)), here)
+        b[rest] = np.min(D.min() + b[here]) - np.max(f[:, rest] - f[np.arange(len(y)), y][:, None], axis=0) - 800.0
+    return b
+
+
+@njit(cache=True, nogil=True)
+def _evaluate(D, C, y, b, kind, sigma, margin, mu, q):
+    """Return the smooth loss; q takes the weights of one sample."""
+    total = 0.0
+    for i in range(D.shape[0]):
+        total += C[i] * _sample(D[i], y[i], b, kind, sigma, margin, mu, q)[0]
+    return total
+
+
+@njit(cache=True, nogil=True)
+def _sample(D, y, b, kind, sigma, margin, mu, q):
+    """Return smooth loss, its first and second derivative by t, t and max x; sets q, at y zero or (multinomial) p."""
+    c = D.shape[0]
+    own = kind == MULTINOMIAL
+    top = -np.inf
+    for u in range(c):
+        if u != y or own:
+            top = max(top, D[u] + b[u] - b[y])
+    total = 0.0
+    for u in range(c):
+        q[u] = np.exp((D[u] + b[u] - b[y] - top) / mu) if u != y or own else 0.0
+        total += q[u]
+    for u in range(c):
+        q[u] /= total
+    t = top + mu * np.log(total)
+    if own:
+        return t, 1.0, 0.0, t, top
+    value, slope, bend = loss_of_excess(kind, sigma, margin, t)
+    return value, slope, bend, t, top
+
+
+@njit(cache=True, nogil=True)
+def _direction(H, g, more):
+    """Return -(H + more I)^-1 g by Cholesky, H made positive along the constants and against rounding."""
+    c = g.shape[0]
+    size = 0.0
+    for u in range(c):
+        size = max(size, H[u, u])
+    size = max(size + more, 1e-300)
+    L = np.zeros((c, c))
+    for u in range(c):
+        for v in range(u + 1):
+            x = H[u, v] + size / c + (more if u == v else 0.0)
+            for k in range(v):
+                x -= L[u, k] * L[v, k]
+            L[u, v] = np.sqrt(max(x, 1e-15 * size)) if u == v else x / L[v, v]
+    d = np.empty(c)
+    for u in range(c):
+        x = -g[u]
+        for k in range(u):
+            x -= L[u, k] * d[k]
+        d[u] = x / L[u, u]
+    for u in range(c - 1, -1, -1):
+        x = d[u]
+        for k in range(u + 1, c):
+            x -= L[k, u] * d[k]
+        d[u] = x / L[u, u]
+    return d
+
+
+@njit(cache=True, nogil=True)
+def _descend(D, C, y, b, kind, sigma, margin, enough):
+    n, c = D.shape
+    total = C.sum()
+    q, H, g = np.empty(c), np.empty((c, c)), np.empty(c)
+    best, b, least = b.copy(), b.copy(), np.inf
+    spread = 0.0
+    for i in range(n):
+        for u in range(c):
+            spread = max(spread, abs(D[i, u] + b[u] - b[y[i]]))
+    mu = 0.1 * max(spread, 1e-3)
+    if kind == MULTINOMIAL:
+        mu = max(mu, 1.0)
+    for _ in range(_ITERATIONS):
+        H[:] = 0.0
+        g[:] = 0.0
+        value, true, loose = 0.0, 0.0, 0.0
+        sharp = min(sigma, 1.0 / mu)
+        last = mu == 1.0 if kind == MULTINOMIAL else sharp == sigma
+        for i in range(n):
+            loss, slope, bend, _, top = _sample(D[i], y[i], b, kind, sharp, margin, mu, q)
+            value += C[i] * loss
+            if kind == MULTINOMIAL:
+                true += C[i] * loss
+            else:
+                exact = loss_of_excess(kind, sigma, margin, top)[0]
+                entropy = 0.0
+                for u in range(c):
+                    entropy -= xlogx(q[u])
+                true += C[i] * exact
+                loose += C[i] * (exact - loss + slope * mu * entropy)
+            first = C[i] * slope / mu
+            for u in range(c):
+                g[u] += C[i] * slope * q[u]
+                H[u, u] += first * q[u]
+                for v in range(u + 1):
+                    H[u, v] += (C[i] * bend - first) * q[u] * q[v]
+            g[y[i]] -= C[i] * slope
+            if bend > 0.0:
+                # (q - e_y)(q - e_y)' where the class itself is not among the q
+                for u in range(c):
+                    if u <= y[i]:
+                        H[y[i], u] -= C[i] * bend * q[u]
+                    else:
+                        H[u, y[i]] -= C[i] * bend * q[u]
+                H[y[i], y[i]] += C[i] * bend
+        if last and true < least:
+            least = true
+            best[:] = b
+        d = _direction(H, g, 0.0)
+        if np.abs(d).max() > _REACH * mu:
+            # where the loss is all but linear: no further than its smoothness reaches
+            d = _direction(H, g, np.sqrt((g * g).sum()) / (_REACH * mu))
+        decrement = 0.0
+        for u in range(c):
+            decrement -= g[u] * d[u]
+        rounding = 1e-15 * (abs(value) + total)
+        settled = last and loose <= max(enough, rounding)
+        if decrement <= max(0.1 * enough if settled else 1e-3 * mu * total, rounding):
+            if settled:
+                # one step more than the value can show
+                if _evaluate(D, C, y, b + d, kind, sharp, margin, mu, q) <= value + rounding:
+                    best[:] = b + d
+                break
+            mu *= _FASTER
+            if kind == MULTINOMIAL:
+                mu = max(mu, 1.0)
+            continue
+        t = 1.0
+        while t > 1e-9:
+            if _evaluate(D, C, y, b + t * d, kind, sharp, margin, mu, q) <= value - 0.1 * t * decrement:
+                break
+            t *= 0.5
+        if t <= 1e-9:
+            if settled or mu < 1e-14:
+                break
+            mu *= _FASTER
+            if kind == MULTINOMIAL:
+                mu = max(mu, 1.0)
+            continue
+        b = b + t * d
+    return best

@@ -1,0 +1,99 @@
+"""Masters over cuts and whole problems as conic programmes, by Clarabel.
+
+    min  1/2 x'Px + c'x     over  b - A x in a product of cones
+
+The set B of weights enters as the rows that its mixing describes (``cone_rows``), so that nothing here
+knows which norm it is. Clarabel is imported when a programme is solved. Its answers are never trusted:
+weights are put back into B, and multipliers give bounds that hold however exactly the programme was solved.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class ConeRows:
+    """A convex set as rows of a conic programme: b - A x in the product of ``cones``.
+
+    Attributes
+    ----------
+    A : ndarray or sparse array of shape (m, n_variables)
+        Coefficients; the first columns stand for the variables of the set, the rest for auxiliary ones.
+    b : ndarray of shape (m,)
+        Constants.
+    cones : tuple of (name, size)
+        In the order of the rows: ("zero", m), ("nonnegative", m), ("second_order", m), or ("power", alpha)
+        for the three rows of {(x, y, z): x^alpha y^(1 - alpha) >= |z|}.
+    """
+
+    A: Any
+    b: np.ndarray
+    cones: tuple[tuple[str, float], ...]
+
+
+# relative accuracy asked of the solver; it may stop earlier with what it has
+_ACCURACY = 1e-10
+
+
+def solve_conic(
+    P: np.ndarray, c: np.ndarray, blocks: list[tuple[ConeRows, np.ndarray]]
+) -> tuple[np.ndarray, list[np.ndarray]]:
+    """Minimise 1/2 x'Px + c'x over blocks of rows.
+
+    Parameters
+    ----------
+    P : ndarray of shape (m,) or (m, m)
+        Quadratic term: its diagonal, or the whole symmetric matrix.
+    c : ndarray of shape (m,)
+        Linear term.
+    blocks : list of (ConeRows, ndarray of int)
+        Rows, and the variables that their columns stand for.
+
+    Returns
+    -------
+    x : ndarray of shape (m,)
+        Minimiser, as far as the solver came.
+    z : list of ndarrays
+        Multipliers of each block.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> half = ConeRows(-np.eye(2), -np.array([1.0, 2.0]), (("nonnegative", 2),))
+    >>> x, (z,) = solve_conic(np.zeros(2), np.array([1.0, 3.0]), [(half, np.arange(2))])
+    >>> x.round(6), z.round(6)
+    (array([1., 2.]), array([1., 3.]))
+    """
+    import clarabel
+    from scipy import sparse
+
+    kinds = {
+        "zero": clarabel.ZeroConeT,
+        "nonnegative": clarabel.NonnegativeConeT,
+        "second_order": clarabel.SecondOrderConeT,
+        "power": clarabel.PowerConeT,
+    }
+    parts = []
+    for rows, columns in blocks:
+        part = sparse.coo_matrix(rows.A)
+        parts.append(sparse.coo_matrix((part.data, (part.row, columns[part.col])), (part.shape[0], len(c))))
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    settings.max_threads = 1
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = _ACCURACY
+    # every programme here is feasible and bounded
+    settings.tol_infeas_abs = settings.tol_infeas_rel = 1e-300
+    answer = clarabel.DefaultSolver(
+        sparse.diags_array(P, format="csc") if P.ndim == 1 else sparse.csc_array(np.triu(P)),
+        c,
+        sparse.vstack(parts, format="csc"),
+        np.concatenate([rows.b for rows, _ in blocks]),
+        [kinds[name](size) for rows, _ in blocks for name, size in rows.cones],
+        settings,
+    ).solve()
+    edges = np.cumsum([len(rows.b) for rows, _ in blocks])[:-1]
+    return np.nan_to_num(np.array(answer.x)), np.split(np.nan_to_num(np.array(answer.z)), edges)

@@ -1,0 +1,298 @@
+"""Where the weights live: the set B of a problem  min_{beta in B} max_{a in A} g(a) - 1/2 beta'q(a).
+
+    norm 1         the simplex  {beta >= 0, sum beta = 1}
+    norm r > 1     the ball     {beta >= 0, ||beta||_r <= 1}
+    norm inf       the plain sum: beta = 1
+
+Each set owns its support function sigma(q) = max_{beta in B} beta'q, the projection, the closed-form step
+of the alternating method (Kloft et al. 2008; for norm 1 the update of Ying et al. 2009), the second-order
+step on J, and its own description as linear rows or as cones, from which masters over cuts are built.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from multikernel.mixing.base import Mixing
+from multikernel.mixing.cones import ConeRows
+from multikernel.mixing.simplex_qp import simplex_qp
+
+# weights below this fraction are set to zero by second-order steps on the simplex
+_NEGLIGIBLE = 1e-9
+
+
+@dataclass(frozen=True)
+class Simplex(Mixing):
+    """Sum of the weights one: sparse mixes (norm 1)."""
+
+    norm: float = 1.0
+
+    def start(self, p):
+        return np.full(p, 1.0 / p)
+
+    def support(self, q):
+        k = int(np.argmax(q))
+        return float(q[k]), np.eye(1, len(q), k)[0]
+
+    def project(self, x):
+        u = np.sort(x)[::-1]
+        excess = (np.cumsum(u) - 1.0) / np.arange(1, len(u) + 1)
+        return np.maximum(x - excess[np.flatnonzero(u > excess)[-1]], 0.0)
+
+    def saturate(self, beta):
+        total = beta.sum()
+        return beta / total if total > 0 else self.start(len(beta))
+
+    def let_in(self, beta, q, share):
+        missed = np.where((beta == 0) & (q > beta @ q), q, 0.0)
+        total = missed.sum()
+        return (1.0 - share) * beta + share / total * missed if total > 0 else beta
+
+    def closed_form(self, beta, q, relax=1.0):
+        beta = beta * np.maximum(q, 0.0) ** (0.5 * relax)
+        total = beta.sum()
+        return beta / total if total > 0 else self.start(len(q))
+
+    def newton_step(self, beta, q, H):
+        new = simplex_qp(H, -0.5 * q - H @ beta, beta)
+        new[new < _NEGLIGIBLE] = 0.0
+        return new / new.sum()
+
+    def linear_rows(self, p: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the set as lower <= A beta <= upper, beta >= 0: (A, lower, upper)."""
+        return np.ones((1, p)), np.ones(1), np.ones(1)
+
+    def cone_rows(self, p: int) -> ConeRows:
+        """Return the set as rows over beta."""
+        return ConeRows(
+            np.vstack([np.ones((1, p)), -np.eye(p)]), np.eye(1, p + 1)[0], (("zero", 1), ("nonnegative", p))
+        )
+
+    def support_rows(self, p: int) -> ConeRows:
+        """Return {t_k <= s for every k}, the epigraph of the support function, as rows over (t, s)."""
+        return ConeRows(np.hstack([np.eye(p), -np.ones((p, 1))]), np.zeros(p), (("nonnegative", p),))
+
+    def restrict(self, kernels: np.ndarray) -> Simplex:
+        """Return the set of the weights of some kernels, those of all others being zero."""
+        return self
+
+    def reduced_gradient(self, beta: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+        """Return the reduced-gradient descent direction, its entries summing to zero.
+
+        The largest weight is the pivot (Rakotomamonjy et al. 2008, equation (12)).
+        """
+        pivot = int(np.argmax(beta))
+        direction = gradient[pivot] - gradient
+        direction[(beta <= 0) & (direction < 0)] = 0.0
+        direction[pivot] = 0.0
+        direction[pivot] = -direction.sum()
+        return direction
+
+
+@dataclass(frozen=True)
+class Ball(Mixing):
+    """Norm r of the weights at most one, r > 1: mixes that keep every useful kernel."""
+
+    norm: float = 2.0
+
+    def start(self, p):
+        return np.full(p, p ** (-1.0 / self.norm))
+
+    def _normalised(self, x: np.ndarray) -> np.ndarray:
+        top = x.max()
+        return x / (top * np.sum((x / top) ** self.norm) ** (1.0 / self.norm))
+
+    def support(self, q):
+        q = np.maximum(q, 0.0)
+        top = q.max()
+        if top == 0:
+            return 0.0, self.start(len(q))
+        beta = self._normalised((q / top) ** (1.0 / (self.norm - 1.0)))
+        return float(beta @ q), beta
+
+    def support_curvature(self, q: np.ndarray) -> np.ndarray:
+        """Return the Hessian of the support function ||q||_{r*}, zero at q = 0."""
+        sigma, beta = self.support(q)
+        if sigma == 0:
+            return np.zeros((len(q), len(q)))
+        power = 1.0 / (self.norm - 1.0)
+        # (r* - 1) / sigma (diag((q / sigma)^(r* - 2)) - beta beta'), r* - 1 = 1 / (r - 1)
+        inner = np.diag(np.maximum(q / sigma, 1e-30) ** (power - 1.0))
+        return power / sigma * (inner - np.outer(beta, beta))
+
+    def project(self, x):
+        # beta_k + nu r beta_k^(r-1) = x_k, nu >= 0 the multiplier of the norm: both monotone, both bisected
+        x = np.maximum(x, 0.0)
+        r = self.norm
+        if np.sum(x**r) <= 1.0:
+            return x
+
+        def shrunk(nu):
+            low, high = np.zeros_like(x), x.copy()
+            for _ in range(80):
+                mid = 0.5 * (low + high)
+                over = mid + nu * r * mid ** (r - 1.0) > x
+                high, low = np.where(over, mid, high), np.where(over, low, mid)
+            return 0.5 * (low + high)
+
+        low, high = 0.0, 1.0
+        while np.sum(shrunk(high) ** r) > 1.0:
+            high *= 4.0
+        for _ in range(80):
+            mid = 0.5 * (low + high)
+            low, high = (mid, high) if np.sum(shrunk(mid) ** r) > 1.0 else (low, mid)
+        return shrunk(high)
+
+    def saturate(self, beta):
+        return self._normalised(beta) if beta.any() else self.start(len(beta))
+
+    def closed_form(self, beta, q, relax=1.0):
+        s = beta * np.sqrt(np.maximum(q, 0.0))
+        if not s.any():
+            return self.start(len(q))
+        target = self._normalised((s / s.max()) ** (2.0 / (self.norm + 1.0)))
+        if relax == 1.0:
+            return target
+        moved = np.zeros_like(target)
+        alive = (target > 0) & (beta > 0)
+        moved[alive] = beta[alive] * (target[alive] / beta[alive]) ** relax
+        return self._normalised(moved)
+
+    def newton_step(self, beta, q, H):
+        """Newton on log q_k - (r - 1) log beta_k = const, in u = log beta.
+
+        The linear system is ((r - 1) I + 2 diag(1/q) H diag(beta)) du = log q - (r - 1) u - c, with c found
+        by bisection so that the norm stays one; steps are clipped to a factor of ten.
+        """
+        r = self.norm
+        top = q.max()
+        if top <= 0:
+            return beta
+        x = np.maximum(q / top, 1e-30)
+        u = np.log(np.maximum(beta, 1e-200))
+        M = (r - 1.0) * np.eye(len(q)) + 2.0 * (H * beta) / (x * top)[:, None]
+        try:
+            move, per_c = np.linalg.solve(M, np.column_stack([np.log(x) - (r - 1.0) * u, np.ones(len(q))])).T
+        except np.linalg.LinAlgError:
+            # forms that are zero but for rounding, divided by each other
+            return self.closed_form(beta, q)
+
+        def step(c):
+            return np.exp(u + np.clip(move - c * per_c, -2.3, 2.3))
+
+        low, high = -1.0, 1.0
+        while np.sum(step(low) ** r) < 1.0 and low > -1e6:
+            low *= 2.0
+        while np.sum(step(high) ** r) > 1.0 and high < 1e6:
+            high *= 2.0
+        for _ in range(60):
+            mid = 0.5 * (low + high)
+            low, high = (mid, high) if np.sum(step(mid) ** r) > 1.0 else (low, mid)
+        return self._normalised(step(high))
+
+    def cone_rows(self, p: int) -> ConeRows:
+        """Return the set as rows over (beta, u): a second-order cone for norm 2, else p power cones.
+
+        ||beta||_r <= 1 where beta_k <= u_k^(1/r) 1^(1 - 1/r) and sum u <= 1.
+        """
+        if self.norm == 2:
+            ball = np.vstack([np.zeros((1, p)), -np.eye(p)])
+            return ConeRows(
+                np.vstack([-np.eye(p), ball]),
+                np.eye(1, 2 * p + 1, p)[0],
+                (("nonnegative", p), ("second_order", p + 1)),
+            )
+        total = np.concatenate([np.zeros(p), np.ones(p)])
+        rows = _power_rows(p, 2 * p)
+        # in (u_k, 1, beta_k) the second entry is a constant
+        b = np.concatenate([np.zeros(p), [1.0], np.tile([0.0, 1.0, 0.0], p)])
+        return ConeRows(
+            np.vstack([-np.eye(p, 2 * p), total, rows]),
+            b,
+            (("nonnegative", p), ("nonnegative", 1), *[("power", 1.0 / self.norm)] * p),
+        )
+
+    def support_rows(self, p: int) -> ConeRows:
+        """Return {||t||_{r*} <= s} for t >= 0, the epigraph of the support function, as rows over (t, s, u).
+
+        t_k <= u_k^(1/r*) s^(1 - 1/r*) and sum u <= s.
+        """
+        if self.norm == 2:
+            return ConeRows(
+                np.vstack([-np.eye(1, p + 1, p), -np.eye(p, p + 1)]),
+                np.zeros(p + 1),
+                (("second_order", p + 1),),
+            )
+        total = np.concatenate([np.zeros(p), [-1.0], np.ones(p)])
+        rows = _power_rows(p, 2 * p + 1)
+        rows[1::3, p] = -1.0
+        return ConeRows(
+            np.vstack([total, rows]),
+            np.zeros(3 * p + 1),
+            (("nonnegative", 1), *[("power", 1.0 - 1.0 / self.norm)] * p),
+        )
+
+
+def _power_rows(p: int, width: int) -> np.ndarray:
+    """Rows -(u_k, ., x_k) for k = 1..p: x the first p columns, u the last p, the middle rows left empty."""
+    rows = np.zeros((3 * p, width))
+    k = np.arange(p)
+    rows[3 * k, width - p + k] = -1.0
+    rows[3 * k + 2, k] = -1.0
+    return rows
+
+
+@dataclass(frozen=True)
+class PlainSum(Mixing):
+    """All weights one (norm infinity): the largest element of the box 0 <= beta <= 1 is optimal."""
+
+    norm: float = np.inf
+
+    def fixed(self, p):
+        return True
+
+    def start(self, p):
+        return np.ones(p)
+
+    def support(self, q):
+        return float(np.maximum(q, 0.0).sum()), np.ones(len(q))
+
+    def project(self, x):
+        return np.clip(x, 0.0, 1.0)
+
+    def saturate(self, beta):
+        return np.ones_like(beta)
+
+    def closed_form(self, beta, q, relax=1.0):
+        return np.ones_like(beta)
+
+    def newton_step(self, beta, q, H):
+        return np.ones_like(beta)
+
+    def linear_rows(self, p: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the box as lower <= A beta <= upper, beta >= 0: (A, lower, upper)."""
+        return np.eye(p), np.zeros(p), np.ones(p)
+
+    def cone_rows(self, p: int) -> ConeRows:
+        """Return the box as rows over beta."""
+        return ConeRows(np.vstack([-np.eye(p), np.eye(p)]), np.repeat([0.0, 1.0], p), (("nonnegative", 2 * p),))
+
+    def support_rows(self, p: int) -> ConeRows:
+        """Return {sum t <= s}, the epigraph of the support function for t >= 0, as a row over (t, s)."""
+        return ConeRows(np.append(np.ones(p), -1.0)[None], np.zeros(1), (("nonnegative", 1),))
+
+
+def mixing_for(norm: float) -> Mixing:
+    """Return the set of weights of a norm.
+
+    Examples
+    --------
+    >>> from multikernel.mixing.norms import mixing_for
+    >>> mixing_for(1), mixing_for(float("inf"))
+    (Simplex(norm=1.0), PlainSum(norm=inf))
+    """
+    if norm == 1:
+        return Simplex()
+    return PlainSum() if np.isinf(norm) else Ball(float(norm))

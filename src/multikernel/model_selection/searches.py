@@ -1,0 +1,335 @@
+"""C, norm and epsilon by cross-validation, with shared kernels and warm starts; see docs/selection.md."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.multiclass import check_classification_targets
+
+from multikernel.estimators.classifier import MKLClassifier
+from multikernel.estimators.regressor import MKLRegressor
+from multikernel.estimators.validation import check_numbers, check_parameters, check_targets, loss_rule
+from multikernel.model_selection.search import SearchCV
+from multikernel.training.targets import CLASSIFICATION, REGRESSION
+
+
+class MKLClassifierCV(SearchCV, MKLClassifier):
+    """`MKLClassifier` with C and norm chosen by cross-validation.
+
+    It chooses as ``GridSearchCV(MKLClassifier(...), {"C": Cs, "norm": norms})`` does, with shared kernels and warm
+    starts.
+
+    Parameters
+    ----------
+    kernels : "rbf", kernel, list, or "precomputed", default="rbf"
+        As those of `MKLClassifier`.
+    Cs, norms : list of float or None, default=None
+        Axes of the grid; None for the one value of `C` or `norm`.
+    cv : int, splitter, iterable or None, default=None
+        Folds: their number (None for 5, stratified by class), a splitter of scikit-learn, or pairs (train, test).
+    scoring : str, callable or None, default=None
+        Scorer; None for the `score` of the estimator.
+    refit : bool or callable, default=True
+        Whether the best point is trained on all samples. A callable takes ``cv_results_`` and returns the row.
+    error_score : "raise" or number, default=nan
+        Score of a fit that fails, in a warning; "raise" raises its error.
+    n_jobs : int or None, default=None
+        Folds that are trained at once, sharing the threads; None for what the surrounding joblib backend says, else 1.
+    norm, C : float
+        As those of `MKLClassifier`, without effect where `norms` or `Cs` are given.
+    loss, multiclass, output_kernels, fit_intercept, normalize, psd, solver, tol, max_iter, class_weight
+        As those of `MKLClassifier`.
+    gram, memory_limit, verbose, random_state
+        As those of `MKLClassifier`.
+
+    Attributes
+    ----------
+    best_params_, best_score_, best_index_ : dict, float, int
+        What was chosen among the axes of the grid, its mean score, and its row of the table.
+    C_, norm_ : float
+        The cost and norm of the choice.
+    best_estimator_ : MKLClassifier
+        Trained on all samples; its attributes (``weights_``, ``duality_gap_``, ...) and methods are also those of the
+        search.
+    cv_results_ : dict of ndarrays
+        The table of the search, as that of GridSearchCV: ``params``, ``param_C``, ``split0_test_score``,
+        ``mean_test_score``, ``rank_test_score``, ``mean_fit_time`` and so on. What models share counts for each of them
+        in equal parts.
+    weights_path_ : ndarray of shape (n_splits, n_points, p) or (n_splits, n_points, T, p)
+        Kernel weights in each fold, for each row of the table; NaN where the fit failed.
+    n_splits_ : int
+        Number of folds.
+    scorer_ : callable
+        The scorer.
+    refit_time_ : float
+        Seconds of the last training.
+
+    See Also
+    --------
+    MKLClassifier : The base estimator, with all fitted attributes.
+
+    Notes
+    -----
+    Widths and normalisations are learned on the training samples of each fold, once for the whole grid; all other
+    kernels are computed once and sliced. Along C each problem starts at the solution of its neighbour, and the last
+    training at the mean of the folds, so that models agree with those of GridSearchCV up to ``tol``: where two points
+    score alike, a small ``tol`` makes the choices agree as well.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from multikernel import MKLClassifierCV
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(90, 3))
+    >>> y = np.where(X[:, 0] ** 2 + X[:, 1] ** 2 > 1.4, "far", "near")
+    >>> search = MKLClassifierCV(Cs=[0.01, 1.0, 100.0], norms=[1.0, 2.0], cv=3).fit(X, y)
+    >>> sorted(search.best_params_), search.weights_path_.shape
+    (['C', 'norm'], (3, 6, 5))
+    >>> bool(search.best_score_ > 0.8), search.predict([[0.0, 0.0, 0.0]])
+    (True, array(['near'], dtype='<U4'))
+    """
+
+    _base = MKLClassifier
+
+    def __init__(
+        self,
+        kernels="rbf",
+        *,
+        Cs=None,
+        norms=None,
+        cv=None,
+        scoring=None,
+        refit=True,
+        error_score=np.nan,
+        norm=1.0,
+        C=1.0,
+        loss="hinge",
+        multiclass="joint",
+        output_kernels=None,
+        fit_intercept=True,
+        normalize="variance",
+        psd="error",
+        solver="auto",
+        tol=1e-3,
+        max_iter=500,
+        class_weight=None,
+        gram="auto",
+        memory_limit=None,
+        verbose=0,
+        n_jobs=None,
+        random_state=None,
+    ):
+        self.kernels = kernels
+        self.Cs = Cs
+        self.norms = norms
+        self.cv = cv
+        self.scoring = scoring
+        self.refit = refit
+        self.error_score = error_score
+        self.norm = norm
+        self.C = C
+        self.loss = loss
+        self.multiclass = multiclass
+        self.output_kernels = output_kernels
+        self.fit_intercept = fit_intercept
+        self.normalize = normalize
+        self.psd = psd
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.class_weight = class_weight
+        self.gram = gram
+        self.memory_limit = memory_limit
+        self.verbose = verbose
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> MKLClassifierCV:
+        """Search the grid, and train the best point on all samples.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_samples, n_features), or KernelStack
+            Training samples.
+        y : array of shape (n_samples,)
+            Classes, of any type.
+        sample_weight : array of shape (n_samples,), optional
+            Weights in training, and in scoring where GridSearchCV of the installed scikit-learn hands them on: to
+            scorers that take weights or, with metadata routing, ask for them.
+        groups : array of shape (n_samples,), optional
+            Groups, for a splitter that takes them.
+
+        Returns
+        -------
+        MKLClassifierCV
+            The fitted estimator.
+        """
+        return self._search(X, y, sample_weight, groups)
+
+    def _check_base(self) -> None:
+        check_parameters(self, loss=loss_rule(CLASSIFICATION, "classification"))
+
+    def _check_y(self, X, y):
+        y = check_targets(self, X, y)
+        check_classification_targets(y)
+        if len(classes := np.unique(y)) < 2:
+            raise ValueError(
+                f"{type(self).__name__} needs samples of at least 2 classes. "
+                f"Got one class only: {classes.tolist()[0]!r}."
+            )
+        return y
+
+
+class MKLRegressorCV(SearchCV, MKLRegressor):
+    """`MKLRegressor` with C, norm and epsilon chosen by cross-validation.
+
+    It chooses as ``GridSearchCV(MKLRegressor(...), {"C": Cs, "norm": norms, "epsilon": epsilons})`` does, with shared
+    kernels and warm starts.
+
+    Parameters
+    ----------
+    kernels : "rbf", kernel, list, or "precomputed", default="rbf"
+        As those of `MKLRegressor`.
+    Cs, norms, epsilons : list of float or None, default=None
+        Axes of the grid; None for the one value of `C`, `norm` or `epsilon`.
+    cv : int, splitter, iterable or None, default=None
+        Folds: their number (None for 5), a splitter of scikit-learn, or pairs (train, test).
+    scoring : str, callable or None, default=None
+        Scorer; None for the `score` of the estimator.
+    refit : bool or callable, default=True
+        Whether the best point is trained on all samples. A callable takes ``cv_results_`` and returns the row.
+    error_score : "raise" or number, default=nan
+        Score of a fit that fails, in a warning; "raise" raises its error.
+    n_jobs : int or None, default=None
+        Folds that are trained at once, sharing the threads; None for what the surrounding joblib backend says, else 1.
+    norm, C, epsilon : float
+        As those of `MKLRegressor`, without effect where `norms`, `Cs` or `epsilons` are given.
+    loss, fit_intercept, normalize, psd, solver, tol, max_iter, gram, memory_limit, verbose, random_state
+        As those of `MKLRegressor`.
+
+    Attributes
+    ----------
+    best_params_, best_score_, best_index_ : dict, float, int
+        What was chosen among the axes of the grid, its mean score, and its row of the table.
+    C_, norm_, epsilon_ : float
+        The cost, norm and half width of the tube of the choice.
+    best_estimator_ : MKLRegressor
+        Trained on all samples; its attributes (``weights_``, ``duality_gap_``, ...) and methods are also those of the
+        search.
+    cv_results_ : dict of ndarrays
+        The table of the search, as that of GridSearchCV: ``params``, ``param_C``, ``split0_test_score``,
+        ``mean_test_score``, ``rank_test_score``, ``mean_fit_time`` and so on. What models share counts for each of them
+        in equal parts.
+    weights_path_ : ndarray of shape (n_splits, n_points, p)
+        Kernel weights in each fold, for each row of the table; NaN where the fit failed.
+    n_splits_ : int
+        Number of folds.
+    scorer_ : callable
+        The scorer.
+    refit_time_ : float
+        Seconds of the last training.
+
+    See Also
+    --------
+    MKLRegressor : The base estimator, with all fitted attributes.
+
+    Notes
+    -----
+    Widths and normalisations are learned on the training samples of each fold, once for the whole grid; all other
+    kernels are computed once and sliced. Along C each problem starts at the solution of its neighbour, and the last
+    training at the mean of the folds, so that models agree with those of GridSearchCV up to ``tol``: where two points
+    score alike, a small ``tol`` makes the choices agree as well.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from multikernel import MKLRegressorCV
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-2, 2, size=(80, 2))
+    >>> y = np.sin(2 * X[:, 0]) + 0.05 * rng.normal(size=80)
+    >>> search = MKLRegressorCV(Cs=[0.1, 1.0, 10.0], epsilons=[0.01, 0.1], cv=3).fit(X, y)
+    >>> sorted(search.best_params_), search.norm_, bool(search.best_score_ > 0.7)
+    (['C', 'epsilon'], 1.0, True)
+    """
+
+    _base = MKLRegressor
+
+    def __init__(
+        self,
+        kernels="rbf",
+        *,
+        Cs=None,
+        norms=None,
+        epsilons=None,
+        cv=None,
+        scoring=None,
+        refit=True,
+        error_score=np.nan,
+        norm=1.0,
+        C=1.0,
+        loss="epsilon_insensitive",
+        epsilon=0.1,
+        fit_intercept=True,
+        normalize="variance",
+        psd="error",
+        solver="auto",
+        tol=1e-3,
+        max_iter=500,
+        gram="auto",
+        memory_limit=None,
+        verbose=0,
+        n_jobs=None,
+        random_state=None,
+    ):
+        self.kernels = kernels
+        self.Cs = Cs
+        self.norms = norms
+        self.epsilons = epsilons
+        self.cv = cv
+        self.scoring = scoring
+        self.refit = refit
+        self.error_score = error_score
+        self.norm = norm
+        self.C = C
+        self.loss = loss
+        self.epsilon = epsilon
+        self.fit_intercept = fit_intercept
+        self.normalize = normalize
+        self.psd = psd
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.gram = gram
+        self.memory_limit = memory_limit
+        self.verbose = verbose
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> MKLRegressorCV:
+        """Search the grid, and train the best point on all samples.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_samples, n_features), or KernelStack
+            Training samples.
+        y : array of shape (n_samples,) or (n_samples, n_targets)
+            Targets.
+        sample_weight : array of shape (n_samples,), optional
+            Weights in training, and in scoring where GridSearchCV of the installed scikit-learn hands them on: to
+            scorers that take weights or, with metadata routing, ask for them.
+        groups : array of shape (n_samples,), optional
+            Groups, for a splitter that takes them.
+
+        Returns
+        -------
+        MKLRegressorCV
+            The fitted estimator.
+        """
+        return self._search(X, y, sample_weight, groups)
+
+    def _check_base(self) -> None:
+        check_parameters(self, loss=loss_rule(REGRESSION, "regression"))
+
+    def _check_y(self, X, y):
+        return check_numbers(self, X, y)

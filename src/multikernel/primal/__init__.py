@@ -1,1 +1,0 @@
-"""Learners of the primal problem that see one sample at a time."""
