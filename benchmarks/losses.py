@@ -81,11 +81,11 @@ def himalaya() -> None:
     ours = timed(lambda: search.fit(stack, Y))
     score = r2_score(Y_test, search.predict(test))
     options = {"progress_bar": False, "max_iter": 10}
-    rival = MultipleKernelRidgeCV(
+    baseline = MultipleKernelRidgeCV(
         kernels="precomputed", solver="hyper_gradient", solver_params=options, cv=3, random_state=0
     )
-    theirs = timed(lambda: rival.fit(K.copy(), Y))
-    other = float(np.mean(rival.score(K_test.copy(), Y_test)))
+    theirs = timed(lambda: baseline.fit(K.copy(), Y))
+    other = float(np.mean(baseline.score(K_test.copy(), Y_test)))
     report("grid over C, 3 folds, over himalaya's 10 hyper-gradient steps", ours / theirs, "of its time", 0.2)
     report("held-out R2, himalaya's minus ours", other - score, f"(ours {score:.3f})", 0.0)
 

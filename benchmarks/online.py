@@ -89,8 +89,8 @@ def m3k(n: int = N, kernels: int = KERNELS, repeats: int = 3) -> None:
 
     K, y = nonplant(n, kernels)
     stack = stack_kernels(K)
-    rival = UFOMKLClassifier("precomputed", max_iter=EPOCHS, n_jobs=1)
-    models = M3KClassifier("precomputed", tol=1e-2, n_jobs=1), rival
+    baseline = UFOMKLClassifier("precomputed", max_iter=EPOCHS, n_jobs=1)
+    models = M3KClassifier("precomputed", tol=1e-2, n_jobs=1), baseline
     for model in models:
         model.fit(stack, y)
     times = [[cpu(partial(model.fit, stack, y)) for model in models] for _ in range(repeats)]

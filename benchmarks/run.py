@@ -74,12 +74,12 @@ def machine() -> None:
         K, _, y, _ = binary(n, 10)
         K = K.mean(axis=0, dtype=np.float64)
         for C in (1.0, 10.0):
-            rival = Reference(kernel="precomputed", C=C)
+            baseline = Reference(kernel="precomputed", C=C)
             start = SVC(y, C / 1.25).fit(K)
             ours = SVC(y, C)
             ours.fit(K)
-            cold = ratio(lambda: ours.fit(K), lambda: rival.fit(K, y))
-            warm = ratio(lambda: ours.fit(K, start=start), lambda: rival.fit(K, y))
+            cold = ratio(lambda: ours.fit(K), lambda: baseline.fit(K, y))
+            warm = ratio(lambda: ours.fit(K, start=start), lambda: baseline.fit(K, y))
             report(f"machine n={n} C={C:g}", cold, "x SVC's time", 1.0)
             report(f"machine n={n} C={C:g} warm from C={C / 1.25:g}", warm, "x SVC's time", 0.2)
 

@@ -43,11 +43,11 @@ def clocks(call) -> tuple[float, float]:
 def compare(name: str) -> None:
     kernels, X, y = workload(name)
     search = MKLClassifierCV(kernels, Cs=CS, cv=3)
-    rival = GridSearchCV(MKLClassifier(kernels), {"C": CS}, cv=3)
+    baseline = GridSearchCV(MKLClassifier(kernels), {"C": CS}, cv=3)
     search.fit(X, y)
-    times = np.array([(clocks(lambda: search.fit(X, y)), clocks(lambda: rival.fit(X, y))) for _ in range(REPEATS)])
+    times = np.array([(clocks(lambda: search.fit(X, y)), clocks(lambda: baseline.fit(X, y))) for _ in range(REPEATS)])
     (ours, ours_cpu), (theirs, theirs_cpu) = np.median(times, axis=0)
-    same = search.best_params_ == rival.best_params_
+    same = search.best_params_ == baseline.best_params_
     ratio = theirs / ours
     print(
         f"selection n=1000 p=20, {name:<8} {ratio:6.2f} x faster than GridSearchCV ({theirs_cpu / ours_cpu:.2f} x in "

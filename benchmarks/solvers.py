@@ -1,6 +1,6 @@
 """What `auto` rests on: every solver on the same problems, in passes over the stack, the fastest marked.
 
-    python benchmarks/solvers.py [n]        samples, 500 by default
+python benchmarks/solvers.py [n]        samples, 500 by default
 """
 
 from __future__ import annotations
@@ -54,9 +54,7 @@ def main(n: int) -> None:
                 unit.append(one_pass(stack, 1))
             figures[name] = np.median(seconds) / np.median(unit) if solution.gap <= tol else np.inf
         best = min(figures, key=figures.get)
-        cells = [
-            f"{figures[name]:.0f}{'*' if name == best else ''}" if name in figures else "-" for name in REGISTRY
-        ]
+        cells = [f"{figures[name]:.0f}{'*' if name == best else ''}" if name in figures else "-" for name in REGISTRY]
         line = "".join(f"{cell:>13}" for cell in cells)
         print(f"{title:<42}{line}   auto: {choose_solver(problem)}", flush=True)
 

@@ -2,7 +2,7 @@
 
     python benchmarks/tasks.py [name ...]       regression, oneclass (both by default)
 
-A fit may take 10 times the rival's time or 150 passes over the stack, whichever is more. Gaps are recomputed here in
+A fit may take 10 times the baseline's time or 150 passes over the stack, whichever is more. Gaps are recomputed here in
 float64 from weights and coefficients alone.
 """
 
@@ -59,10 +59,10 @@ def bounds(K: np.ndarray, model, loss, linear) -> float:
     return (upper - linear(a) + 0.5 * float(np.linalg.norm(q, dual))) / abs(upper)
 
 
-def compare(what: str, K: np.ndarray, model, rival, tol: float, gap: float) -> None:
-    against, passes = ratio(model, rival), ratio(model, lambda: one_pass(K, 1))
+def compare(what: str, K: np.ndarray, model, baseline, tol: float, gap: float) -> None:
+    against, passes = ratio(model, baseline), ratio(model, lambda: one_pass(K, 1))
     report(f"{what} gap {tol:g}: recomputed", gap / tol, "of the gap asked for", 1.001)
-    report(f"{what} gap {tol:g}", against, "x the rival's time", max(10.0, 150.0 * against / passes))
+    report(f"{what} gap {tol:g}", against, "x the baseline's time", max(10.0, 150.0 * against / passes))
     report(f"{what} gap {tol:g}", passes, "passes", max(150.0, 10.0 * passes / against))
 
 
@@ -80,9 +80,9 @@ def regression() -> None:
             return C * float(np.maximum(0.0, np.abs(y - f - model.intercept_) - EPSILON).sum())
 
         gap = bounds(K, model, loss, lambda a: float(y @ a) - EPSILON * float(np.abs(a).sum()))
-        rival = SVR(kernel="precomputed", C=C, epsilon=EPSILON)
+        baseline = SVR(kernel="precomputed", C=C, epsilon=EPSILON)
         compare(f"SVR n={len(y)} p={len(K)} norm={norm} C={C:g}", K, lambda model=model: model.fit(stack, y),
-                lambda rival=rival: rival.fit(uniform, y), tol, gap)  # fmt: skip
+                lambda baseline=baseline: baseline.fit(uniform, y), tol, gap)  # fmt: skip
 
 
 def oneclass() -> None:
@@ -101,9 +101,9 @@ def oneclass() -> None:
             return -rho + float(np.maximum(0.0, rho - f).sum()) / (nu * len(f))
 
         gap = bounds(K, model, loss, lambda a: 0.0)
-        rival = OneClassSVM(kernel="precomputed", nu=nu)
+        baseline = OneClassSVM(kernel="precomputed", nu=nu)
         compare(f"one class n={K.shape[1]} p={len(K)} norm={norm} nu={nu:g}", K, lambda model=model: model.fit(stack),
-                lambda rival=rival: rival.fit(uniform), tol, gap)  # fmt: skip
+                lambda baseline=baseline: baseline.fit(uniform), tol, gap)  # fmt: skip
 
 
 if __name__ == "__main__":

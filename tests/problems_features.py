@@ -35,14 +35,14 @@ def hold_against(gram, K, rng):
     tables.move(a)
     assert combined.scores(tables, rows) == pytest.approx((whole @ a)[rows], abs=1e-8)
     assert combined.block(rows) == pytest.approx(whole[np.ix_(rows, rows)], abs=1e-8)
-    assert combined.apply_change(a) == pytest.approx(whole @ a, abs=1e-8)
-    assert not combined.apply_change(np.zeros(n)).any()
+    assert combined.apply(a) == pytest.approx(whole @ a, abs=1e-8)
+    assert not combined.apply(np.zeros(n)).any()
     # tables that moved twice are those of where they arrived
     tables.move(0.5 * a + 1.0)
     again = 0.5 * a + 1.0
     assert tables.q == pytest.approx(np.einsum("kij,i,j->k", K, again, again), abs=1e-7)
     F = K @ a
-    gram.follow(F, a, again)
+    gram.update_outputs(F, a, again)
     assert F == pytest.approx(K @ again, abs=1e-8)
-    part = gram.subset(rows)
+    part = gram.take_samples(rows)
     assert part.rows(np.arange(len(rows))) == pytest.approx(K[:, rows][:, :, rows], abs=1e-9)

@@ -48,9 +48,7 @@ def conic_binary(stack, y, C, norm, sample_weight=None, fit_intercept=True) -> f
     return conic_solution(stack, y, C, norm, sample_weight, fit_intercept).value
 
 
-def conic_solution(
-    stack, y, C, norm, sample_weight=None, fit_intercept=True, target=1e-9, accept=1e-7
-) -> Optimum:
+def conic_solution(stack, y, C, norm, sample_weight=None, fit_intercept=True, target=1e-9, accept=1e-7) -> Optimum:
     """The optimum with dual coefficients, weights and bracket.
 
     Solved in several units of a until the relative gap of the bracket is below ``target``; the best is

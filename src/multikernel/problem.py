@@ -69,14 +69,14 @@ class Point:
         self.set_dual(problem.machine.start() if a is None else a)
 
     @cached_property
-    def forms(self) -> np.ndarray:
+    def quadratic_forms(self) -> np.ndarray:
         """Quadratic forms a' K_k a as they come; a negative one beyond rounding proves a kernel indefinite."""
-        return self.problem.gram.forms(self.F, self.a)
+        return self.problem.gram.quadratic_forms(self.F, self.a)
 
     @cached_property
     def q(self) -> np.ndarray:
         """Quadratic forms a' K_k a, at least zero, shape (p,)."""
-        return np.maximum(self.forms, 0.0)
+        return np.maximum(self.quadratic_forms, 0.0)
 
     @cached_property
     def f(self) -> np.ndarray:
@@ -91,7 +91,7 @@ class Point:
     @property
     def outputs(self) -> np.ndarray:
         """Outputs of every kernel, shape (p, n) or (p, n, c)."""
-        return self.problem.gram.each(self.F)
+        return self.problem.gram.kernel_outputs(self.F)
 
     def set_weights(self, beta: np.ndarray) -> None:
         """Move to new weights."""
@@ -103,16 +103,16 @@ class Point:
     def set_dual(self, a: np.ndarray, kernels: np.ndarray | None = None) -> None:
         """Move to new coefficients, updating F for those that changed; of some kernels only, where these are given."""
         if kernels is None:
-            self.problem.gram.follow(self.F, self.a, a)
+            self.problem.gram.update_outputs(self.F, self.a, a)
         else:
             self.F[kernels] += self.problem.gram.apply(a - self.a, kernels)
         self.a = a
-        self._forget("forms", "q", "f", "primal")
+        self._forget("quadratic_forms", "q", "f", "primal")
 
     def set_outputs(self, kernels: np.ndarray, F: np.ndarray | float) -> None:
         """Replace the outputs of some kernels."""
         self.F[kernels] = F
-        self._forget("forms", "q", "f", "primal")
+        self._forget("quadratic_forms", "q", "f", "primal")
 
     def _forget(self, *names: str) -> None:
         for name in names:
@@ -129,7 +129,7 @@ class Point:
         machine = self.problem.machine
         a, f = self.a, self.f
         if start is not None:
-            f = f + self.combined.apply_change(start - a)
+            f = f + self.combined.apply(start - a)
             a = start
         self.set_dual(machine.solve(self.combined, a, f, accuracy, max_steps))
         for _ in range(0 if max_steps else _REFINEMENTS):

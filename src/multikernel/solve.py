@@ -29,10 +29,10 @@ def choose_solver(problem: Problem) -> str:
     gram = problem.gram
     if gram.kind == "features":
         return "interleaved"
-    if gram.n_kernels > _MANY_PRODUCTS and gram.on_classes(0) is not None:
+    if gram.n_kernels > _MANY_PRODUCTS and gram.output_kernel(0) is not None:
         return "level" if find_spec("clarabel") else "alternating"
-    if gram.kind == "lazy" and gram.n_kernels >= _MANY and not missing_needs(get_solver("shortlist"), problem):
-        return "shortlist"
+    if gram.kind == "lazy" and gram.n_kernels >= _MANY and not missing_needs(get_solver("active-set"), problem):
+        return "active-set"
     return "newton"
 
 
@@ -132,7 +132,7 @@ class _Run:
     def record(self, step) -> None:
         now: Certificate = certify(self.point)
         if size := float(np.vdot(self.point.a, self.point.a)):
-            self.curvature = np.minimum(self.curvature, self.point.forms / size)
+            self.curvature = np.minimum(self.curvature, self.point.quadratic_forms / size)
         lower = max(self.best.lower, now.lower, step.lower)
         # the least primal value; once the gap is small enough, the model whose own coefficients certify it best
         arrived = relative_gap(now.upper, lower, now.floor) <= self.tol

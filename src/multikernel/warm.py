@@ -60,7 +60,7 @@ def solve_from(
     (array([1., 0.]), 0)
     """
     gram, mixing = problem.gram, problem.mixing
-    plain = gram.kind in ("dense", "mapped") and gram.on_classes(0) is None
+    plain = gram.kind in ("dense", "memmap") and gram.output_kernel(0) is None
     if start is None or not isinstance(mixing, Simplex) or not plain or not _few(start[0]):
         return solve(problem, solver, tol=tol, max_iter=max_iter, start=start, callback=callback)
     beta, a, known = start
@@ -71,16 +71,16 @@ def solve_from(
         if same.gap <= tol:
             return same
     some, others = np.flatnonzero(beta), np.flatnonzero(beta == 0)
-    part = Problem(gram.some(some), problem.machine, mixing.restrict(some))
+    part = Problem(gram.take_kernels(some), problem.machine, mixing.restrict(some))
     first = solve(
-        part, solver, tol=_ASKED * tol, max_iter=max_iter, start=(mixing.saturate(beta[some]), a, (b, F[some]))
+        part, solver, tol=_ASKED * tol, max_iter=max_iter, start=(mixing.scale_to_boundary(beta[some]), a, (b, F[some]))
     )
     weights, outputs = np.zeros_like(beta), np.empty_like(F)
     weights[some], outputs[some] = first.weights, first.outputs
     outputs[others] = F[others] + gram.apply(first.dual_coef - b, others)
-    q = gram.forms(outputs, first.dual_coef)
+    q = gram.quadratic_forms(outputs, first.dual_coef)
     if relative_gap(first.upper, first.lower - 0.5 * (q.max() - q[some].max()), first.floor) > _FAR:
-        weights = mixing.let_in(weights, q, _SHARE)
+        weights = mixing.reactivate(weights, q, _SHARE)
     interrupted = first.status == INTERRUPTED
     second = solve(
         problem, solver, tol=tol, max_iter=0 if interrupted else max_iter - first.n_iter,

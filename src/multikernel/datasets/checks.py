@@ -28,6 +28,4 @@ def check_real(function: str, parameter: str, value: Any, least: float = 0.0, be
     if not real or not np.isfinite(value) or not least <= value < below:
         kind = "finite number" if np.isinf(least) else "non-negative number"
         bound = "" if np.isinf(below) else f" below {below:g}"
-        raise ValueError(
-            f"The '{parameter}' parameter of {function} must be a {kind}{bound}. Got {value!r} instead."
-        )
+        raise ValueError(f"The '{parameter}' parameter of {function} must be a {kind}{bound}. Got {value!r} instead.")

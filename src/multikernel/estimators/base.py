@@ -152,11 +152,11 @@ class BaseMKL(_BaseComposition):
             t = len(solutions)
             # Ctrl-C ends the whole fit: what follows keeps its start
             interrupted = bool(solutions) and solutions[-1].status == INTERRUPTED
-            gram = kernels.gram if subsets[t] is None else kernels.gram.subset(subsets[t])
+            gram = kernels.gram if subsets[t] is None else kernels.gram.take_samples(subsets[t])
             gram = gram if outputs is None else outputs.products(gram)
             mixing, start = self._mixing(gram), starts[t]
             if start is not None:
-                start = (mixing.admit(start[0]), *start[1:])
+                start = (mixing.make_feasible(start[0]), *start[1:])
             with progress(self.verbose, self.tol, labels[t]) as show:
                 callback = self._watch(show, kernels, subsets[t], labels[t], outputs)
                 solution = solve_from(
@@ -170,7 +170,7 @@ class BaseMKL(_BaseComposition):
             )
             if len(suspects):
                 # problems solved before shared the kernel, and are solved again with the repaired one
-                kernels.settle(suspects)
+                kernels.repair_or_raise(suspects)
                 solutions = []
             else:
                 solutions.append(solution)

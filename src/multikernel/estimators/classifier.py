@@ -90,7 +90,7 @@ class MKLClassifier(ScoreClassifier):
         Largest number of outer iterations.
     class_weight : None, "balanced" or dict, default=None
         Factors of C by class.
-    gram : {"auto", "dense", "lazy", "mapped", "features"}, default="auto"
+    gram : {"auto", "dense", "lazy", "memmap", "features"}, default="auto"
         Where kernels are kept: in memory, computed row by row, in a temporary file, or not at all, with explicit
         features in their place; "auto" takes features from 20,000 samples on where all kernels have them.
     memory_limit : float, str or None, default=None

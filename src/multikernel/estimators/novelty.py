@@ -68,7 +68,7 @@ class MKLOneClass(OutlierMixin, BaseMKL):
         Relative duality gap to reach.
     max_iter : int, default=500
         Largest number of outer iterations.
-    gram : {"auto", "dense", "lazy", "mapped"}, default="auto"
+    gram : {"auto", "dense", "lazy", "memmap"}, default="auto"
         Where kernels are kept: in memory, computed row by row, or in a temporary file.
     memory_limit : float, str or None, default=None
         Bytes, or a text such as "2GB", that kernels may take; None for half of the free memory.

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from multikernel.gram.base import Gram
     from multikernel.gram.dense import AffineForm, DenseGram
     from multikernel.gram.lazy import LazyGram
-    from multikernel.gram.memmap import MappedGram
+    from multikernel.gram.memmap import MemmapGram
     from multikernel.gram.stack import KernelStack, stack_kernels
     from multikernel.gram.storage import choose_storage
     from multikernel.gram.subset import SubsetGram
@@ -27,7 +27,7 @@ __all__ = [
     "Gram",
     "KernelStack",
     "LazyGram",
-    "MappedGram",
+    "MemmapGram",
     "SubsetGram",
     "choose_storage",
     "stack_kernels",
@@ -40,7 +40,7 @@ _EXPORTS = {
     "Gram": "base",
     "KernelStack": "stack",
     "LazyGram": "lazy",
-    "MappedGram": "mapped",
+    "MemmapGram": "memmap",
     "SubsetGram": "subset",
     "choose_storage": "choose",
     "stack_kernels": "stack",

@@ -104,7 +104,7 @@ class Gram(ABC):
         v[idx] = delta
         F += self.apply(v)
 
-    def follow(self, F: np.ndarray, old: np.ndarray, new: np.ndarray) -> None:
+    def update_outputs(self, F: np.ndarray, old: np.ndarray, new: np.ndarray) -> None:
         """Bring the outputs F_k = K_k old to those of other coefficients, by the rows that changed.
 
         Sets: F, of shape (p, n) or (p, n, c), float64.
@@ -112,7 +112,7 @@ class Gram(ABC):
         changed = np.flatnonzero(new != old if new.ndim == 1 else (new != old).any(axis=1))
         self.add_outputs(F, changed, new[changed] - old[changed])
 
-    def subset(self, idx: np.ndarray) -> Gram:
+    def take_samples(self, idx: np.ndarray) -> Gram:
         """Return the kernels on some of the samples."""
         from multikernel.gram.subset import SubsetGram
 
@@ -125,7 +125,7 @@ class Gram(ABC):
             out[:, part] = self.rows(idx[part])[:, :, idx]
         return out
 
-    def some(self, kernels: np.ndarray) -> Gram:
+    def take_kernels(self, kernels: np.ndarray) -> Gram:
         """Return some of the kernels."""
         from multikernel.gram.subset import KernelsGram
 
@@ -150,7 +150,7 @@ class Gram(ABC):
         """Outputs of coefficients that are zero, of the shape that ``add_outputs`` updates."""
         return np.zeros((self.n_kernels, *shape))
 
-    def forms(self, F: np.ndarray, a: np.ndarray) -> np.ndarray:
+    def quadratic_forms(self, F: np.ndarray, a: np.ndarray) -> np.ndarray:
         """<K_k b, a> for every kernel, shape (p,), F the outputs of b."""
         return F @ a if a.ndim == 1 else np.tensordot(F, a, a.ndim)
 
@@ -158,11 +158,11 @@ class Gram(ABC):
         """Outputs of the combined kernel, sum_k beta_k F_k."""
         return beta @ F if F.ndim == 2 else np.tensordot(beta, F, 1)
 
-    def each(self, F: np.ndarray) -> np.ndarray:
+    def kernel_outputs(self, F: np.ndarray) -> np.ndarray:
         """Outputs of every kernel, shape (p, n) or (p, n, c)."""
         return F
 
-    def on_classes(self, kernel: int) -> np.ndarray | None:
+    def output_kernel(self, kernel: int) -> np.ndarray | None:
         """Return the kernel between the columns of a with which this one is multiplied, None for the identity."""
         return None
 

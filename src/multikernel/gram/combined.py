@@ -30,11 +30,11 @@ class Combined:
 
     Attributes
     ----------
-    made : dict
+    cache : dict
         What a machine made of the whole matrix, such as a factorisation; emptied by new weights.
     """
 
-    made: dict
+    cache: dict
 
     def __init__(self, gram: Gram, beta: np.ndarray) -> None:
         self.gram = gram
@@ -46,7 +46,7 @@ class Combined:
     def set_weights(self, beta: np.ndarray) -> None:
         """Forget all rows, and what was made of them, and take new weights."""
         self.beta = beta
-        self.made = {}
+        self.cache = {}
         self.diag = beta @ self._kernel_diag
         active = np.flatnonzero(beta)
         direct = self.gram.direct(int(active[0])) if len(active) == 1 else None
@@ -90,7 +90,7 @@ class Combined:
         )
         return out
 
-    def apply_change(self, delta: np.ndarray) -> np.ndarray:
+    def apply(self, delta: np.ndarray) -> np.ndarray:
         """Return K_beta delta, delta of shape (n,) or (n, c), from the rows of its non-zero entries."""
         if delta.ndim > 1:
             return self._apply_columns(delta)

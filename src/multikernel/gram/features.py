@@ -180,9 +180,9 @@ class FeatureGram(Gram):
         tables.move(v)
         return tables.q
 
-    def follow(self, F, old, new):
+    def update_outputs(self, F, old, new):
         if new.ndim > 1:
-            return super().follow(F, old, new)
+            return super().update_outputs(F, old, new)
         self.held.move(new)
         self.held.outputs(F)
         return None
@@ -190,7 +190,7 @@ class FeatureGram(Gram):
     def combined(self, beta):
         return CombinedFeatures(self, beta)
 
-    def subset(self, idx):
+    def take_samples(self, idx):
         return FeatureGram([source.take(idx) for source in self.sources], self.kernels, self.scale, self.team.n_threads)
 
 
@@ -249,7 +249,7 @@ class CombinedFeatures:
         np.fill_diagonal(G, self.diag[rows])
         return G
 
-    def apply_change(self, delta: np.ndarray) -> np.ndarray:
+    def apply(self, delta: np.ndarray) -> np.ndarray:
         """Return K_beta delta."""
         if not delta.any():
             return np.zeros_like(delta)

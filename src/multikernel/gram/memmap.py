@@ -15,7 +15,7 @@ import numpy as np
 from multikernel.gram.dense import AffineForm, DenseGram
 
 
-def mapped_stack(p: int, n: int, dtype: np.dtype | type, directory: str | None = None) -> np.memmap:
+def memmap_stack(p: int, n: int, dtype: np.dtype | type, directory: str | None = None) -> np.memmap:
     """Reserve a (p, n, n) array on disk, to be written block by block.
 
     Parameters
@@ -29,7 +29,7 @@ def mapped_stack(p: int, n: int, dtype: np.dtype | type, directory: str | None =
 
     Examples
     --------
-    >>> stack = mapped_stack(2, 3, "float32")
+    >>> stack = memmap_stack(2, 3, "float32")
     >>> stack.shape, stack.dtype
     ((2, 3, 3), dtype('float32'))
     """
@@ -49,20 +49,20 @@ def mapped_stack(p: int, n: int, dtype: np.dtype | type, directory: str | None =
         return np.memmap(file, dtype=dtype, mode="w+", shape=(p, n, n))
 
 
-class MappedGram(DenseGram):
+class MemmapGram(DenseGram):
     """p matrices in a temporary file.
 
     Parameters
     ----------
     kernels : memmap of shape (p, n, n)
-        What `mapped_stack` reserved, filled.
+        What `memmap_stack` reserved, filled.
     form : AffineForm, optional
         Normalisation of each kernel.
     n_threads : int
         Threads for passes over the stack.
     """
 
-    kind = "mapped"
+    kind = "memmap"
 
     def __init__(self, kernels: np.memmap, form: AffineForm | None = None, *, n_threads: int = 1) -> None:
         super().__init__(kernels, form, n_threads=n_threads, owned=True)

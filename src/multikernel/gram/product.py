@@ -57,7 +57,7 @@ class ProductGram(Gram):
         """Diagonals of the kernels on the samples, one for each pair."""
         return self.base.diag()[self.pairs[:, 0]]
 
-    def on_classes(self, kernel):
+    def output_kernel(self, kernel):
         return self.Y[self.pairs[kernel, 1]]
 
     def apply(self, v, kernels=None):
@@ -69,14 +69,14 @@ class ProductGram(Gram):
         """F_k += K_k[:, idx] delta for the kernels on the samples. Sets: F, of shape (p, n, c)."""
         self.base.add_outputs(F, idx, delta)
 
-    def follow(self, F, old, new):
+    def update_outputs(self, F, old, new):
         """Bring the outputs of the kernels on the samples to those of other coefficients. Sets: F."""
-        self.base.follow(F, old, new)
+        self.base.update_outputs(F, old, new)
 
     def no_outputs(self, shape):
         return self.base.no_outputs(shape)
 
-    def forms(self, F, a):
+    def quadratic_forms(self, F, a):
         # A'F_k against Y_m, for all pairs
         inner = np.matmul(F.transpose(0, 2, 1), a).reshape(len(F), -1)
         return (inner @ self.Y.reshape(len(self.Y), -1).T)[self.pairs[:, 0], self.pairs[:, 1]]
@@ -88,7 +88,7 @@ class ProductGram(Gram):
             out += F[k] @ np.tensordot(table[k], self.Y, 1)
         return out
 
-    def each(self, F):
+    def kernel_outputs(self, F):
         return np.matmul(F[self.pairs[:, 0]], self.Y[self.pairs[:, 1]])
 
     def table(self, beta: np.ndarray) -> np.ndarray:
@@ -186,7 +186,7 @@ class CombinedProduct:
         """Row means averaged over the classes."""
         return self._share @ self.rowmeans
 
-    def apply_change(self, delta: np.ndarray) -> np.ndarray:
+    def apply(self, delta: np.ndarray) -> np.ndarray:
         """Return sum_r M_r delta W_r, delta of shape (n, c), from the rows of its non-zero entries."""
         idx = np.flatnonzero(delta.any(axis=1))
         self.ensure(idx)

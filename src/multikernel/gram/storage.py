@@ -1,7 +1,7 @@
 """Where the kernels of a problem are kept, and in which precision, from the memory there is.
 
     dense    (p + 1) n^2 numbers in memory: every kernel and the combined one
-    mapped   n^2 numbers in memory, p n^2 on disk
+    memmap   n^2 numbers in memory, p n^2 on disk
     lazy     n^2 numbers in memory, rows of the kernels in what is left
 
 The n^2 numbers are the rows of the combined kernel; only those of support vectors are ever written.
@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-KINDS = ("dense", "lazy", "mapped", "features")
+KINDS = ("dense", "lazy", "memmap", "features")
 
 # computed kernels are kept in float64 up to this size, in float32 above
 SINGLE_ABOVE = 256 * 2**20
@@ -82,7 +82,7 @@ def choose_storage(
         Numbers of kernels and samples, bytes of an entry.
     memory_limit : float, str or None
         Bytes that may be used; None for half of the free memory.
-    requested : {"auto", "dense", "lazy", "mapped"}
+    requested : {"auto", "dense", "lazy", "memmap"}
         What the user asked for; "auto" is dense where that fits, otherwise lazy. Explicit features need no such
         storage, and are chosen before.
     stored : bool
@@ -91,7 +91,7 @@ def choose_storage(
     Returns
     -------
     str
-        "dense", "lazy" or "mapped".
+        "dense", "lazy" or "memmap".
 
     Examples
     --------
@@ -116,7 +116,7 @@ def choose_storage(
     if requested == "dense" and dense > limit:
         raise MemoryError(
             f"{p} kernels on {n} samples need {_size(dense)} with gram='dense', and {has}: "
-            f"use gram='lazy' or gram='mapped', or a larger 'memory_limit'."
+            f"use gram='lazy' or gram='memmap', or a larger 'memory_limit'."
         )
     return requested
 

@@ -169,9 +169,7 @@ class KernelBank:
         names = column_names(X)
         if self.feature_names is not None and names is not None and names != self.feature_names:
             other = next(name for name, known in zip(names, self.feature_names, strict=True) if name != known)
-            raise ValueError(
-                f"The columns must have the names they had in fit, in that order. Got {other!r} instead."
-            )
+            raise ValueError(f"The columns must have the names they had in fit, in that order. Got {other!r} instead.")
         return take_columns(X, self.columns[k])
 
     def _distances(self, k: int, X1, X2) -> np.ndarray:

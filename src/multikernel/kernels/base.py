@@ -137,9 +137,7 @@ class Kernel(BaseEstimator):
         if self.__sklearn_is_fitted__():
             return self
         if self._learns():
-            raise NotFittedError(
-                f"This {type(self).__name__} learns from the training samples: call fit first."
-            )
+            raise NotFittedError(f"This {type(self).__name__} learns from the training samples: call fit first.")
         return clone(self).fit(X)
 
     def _train(self, X: Matrix) -> np.ndarray:
@@ -155,9 +153,7 @@ class Kernel(BaseEstimator):
         defaults = inspect.signature(type(self)).parameters
         params = self.get_params(deep=False)
         changed = [
-            f"{key}={short_number(value)}"
-            for key, value in params.items()
-            if not _same(value, defaults[key].default)
+            f"{key}={short_number(value)}" for key, value in params.items() if not _same(value, defaults[key].default)
         ]
         word = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", type(self).__name__).lower()
         return f"{word}({', '.join(changed)})" if changed else word

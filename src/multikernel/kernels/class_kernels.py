@@ -224,9 +224,7 @@ def _matrix(entry: Any, classes: np.ndarray, rows: np.ndarray | None, who: str, 
         Y = _numbers(entry)
     except (TypeError, ValueError):
         shown = "complex numbers" if np.iscomplexobj(entry) else repr(entry)
-        raise ValueError(
-            f"{who} as matrices, kernels or (kernel, attributes). Got {shown} as {label}."
-        ) from None
+        raise ValueError(f"{who} as matrices, kernels or (kernel, attributes). Got {shown} as {label}.") from None
     if rows is not None and Y.ndim == 2 and Y.shape[0] == Y.shape[1] > rows.max():
         Y = Y[np.ix_(rows, rows)]
     return Y

@@ -142,9 +142,7 @@ def resolve_columns(columns, X, owner: str = "the kernel") -> tuple[int, ...] | 
         return None
     d = n_columns(X)
     if d is None:
-        raise ValueError(
-            f"The columns of {owner} must be None for samples without columns. Got {columns!r} instead."
-        )
+        raise ValueError(f"The columns of {owner} must be None for samples without columns. Got {columns!r} instead.")
     if isinstance(columns, slice):
         positions = _from_slice(columns, X, d, owner)
     else:
@@ -153,8 +151,7 @@ def resolve_columns(columns, X, owner: str = "the kernel") -> tuple[int, ...] | 
         if chosen and all(isinstance(c, (bool, np.bool_)) for c in chosen):
             if len(chosen) != d:
                 raise ValueError(
-                    f"The mask of columns of {owner} must have {d} entries, one per column. "
-                    f"Got {len(chosen)} instead."
+                    f"The mask of columns of {owner} must have {d} entries, one per column. Got {len(chosen)} instead."
                 )
             positions = [i for i, wanted in enumerate(chosen) if wanted]
         else:
@@ -191,28 +188,21 @@ def _position(column, X, d: int, owner: str) -> int:
         return _named(column, X, owner)
     if isinstance(column, (int, np.integer)) and not isinstance(column, (bool, np.bool_)):
         if not -d <= column < d:
-            raise ValueError(
-                f"The columns of {owner} must be between {-d} and {d - 1}. Got {column} instead."
-            )
+            raise ValueError(f"The columns of {owner} must be between {-d} and {d - 1}. Got {column} instead.")
         return int(column) % d
     raise ValueError(
-        f"The columns of {owner} must be positions, names, a slice, a mask or a callable. "
-        f"Got {column!r} instead."
+        f"The columns of {owner} must be positions, names, a slice, a mask or a callable. Got {column!r} instead."
     )
 
 
 def _named(name: str, X, owner: str) -> int:
     if not hasattr(X, "columns"):
-        raise ValueError(
-            f"The columns of {owner} may be named only in a data frame. Got {name!r} and no data frame."
-        )
+        raise ValueError(f"The columns of {owner} may be named only in a data frame. Got {name!r} and no data frame.")
     places = [i for i, other in enumerate(X.columns) if isinstance(other, str) and other == name]
     if not places:
         raise ValueError(f"The columns of {owner} must be columns of the data frame. Got {name!r} instead.")
     if len(places) > 1:
-        raise ValueError(
-            f"The columns of {owner} must have unique names. Got {name!r}, of which there are several."
-        )
+        raise ValueError(f"The columns of {owner} must have unique names. Got {name!r}, of which there are several.")
     return places[0]
 
 
@@ -225,12 +215,8 @@ def _from_slice(columns: slice, X, d: int, owner: str) -> list[int]:
     try:
         positions = list(range(d))[start : stop : columns.step]
     except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"The columns of {owner} must be a slice of positions or names. Got {columns!r}."
-        ) from error
+        raise ValueError(f"The columns of {owner} must be a slice of positions or names. Got {columns!r}.") from error
     for end in (columns.start, columns.stop):
         if isinstance(end, (int, np.integer)) and not -d <= end <= d:
-            raise ValueError(
-                f"The columns of {owner} must be between {-d} and {d - 1}. Got {columns!r} instead."
-            )
+            raise ValueError(f"The columns of {owner} must be between {-d} and {d - 1}. Got {columns!r} instead.")
     return positions

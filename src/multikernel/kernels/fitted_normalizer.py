@@ -184,9 +184,7 @@ class FittedNormalizer:
             raise ValueError("Centred kernels need all training columns of the test rows. Got some of them.")
         n = self.n_samples if cols is None else len(np.arange(self.n_samples)[cols])
         if K.ndim != 2 or K.shape[1] != n:
-            raise ValueError(
-                f"The test rows must have {n} columns, one per training sample. Got shape {K.shape}."
-            )
+            raise ValueError(f"The test rows must have {n} columns, one per training sample. Got shape {K.shape}.")
         diag = self._test_diag(diag, K.shape[0])
         out = np.zeros(K.shape, dtype=_precision(K))
         for i in range(0, K.shape[0] if self.scale != 0 else 0, ROWS):
@@ -235,14 +233,10 @@ class FittedNormalizer:
         if not self.needs_diag:
             return None
         if diag is None:
-            raise ValueError(
-                "The 'cosine' normalisation needs the values k(x, x) of the test samples. Got None."
-            )
+            raise ValueError("The 'cosine' normalisation needs the values k(x, x) of the test samples. Got None.")
         diag = np.asarray(diag, dtype=np.float64)
         if diag.shape != (n_test,):
-            raise ValueError(
-                f"The diagonal of the test samples must have shape ({n_test},). Got {diag.shape} instead."
-            )
+            raise ValueError(f"The diagonal of the test samples must have shape ({n_test},). Got {diag.shape} instead.")
         return diag
 
 

@@ -82,8 +82,7 @@ class FunctionKernel(Kernel):
         shape = (len_of(X), len_of(Y))
         if values.shape != shape:
             raise ValueError(
-                f"The kernel '{self._name()}' must return a matrix of shape {shape}. "
-                f"Got {values.shape} instead."
+                f"The kernel '{self._name()}' must return a matrix of shape {shape}. Got {values.shape} instead."
             )
         return values
 

@@ -41,9 +41,7 @@ def as_matrix(X: ArrayLike, owner: str = "The kernel") -> Matrix:
     except (TypeError, ValueError) as error:
         raise ValueError(f"{owner} needs numeric columns ({error}).") from error
     if array.ndim != 2 or np.ndim(X) != 2:
-        raise ValueError(
-            f"{owner} needs samples of shape (n, d). Got an array of shape {np.shape(X)} instead."
-        )
+        raise ValueError(f"{owner} needs samples of shape (n, d). Got an array of shape {np.shape(X)} instead.")
     _check_finite(array, owner)
     return array
 

@@ -95,9 +95,7 @@ def learn_normalizer(
     for step in steps:
         getattr(learner, step)()
     A, B = (np.column_stack(part) if part else None for part in (learner.A, learner.B))
-    return FittedNormalizer(
-        steps, len(diag), learner.scale, learner.u, A, B, learner.degenerate, tuple(learner.parts)
-    )
+    return FittedNormalizer(steps, len(diag), learner.scale, learner.u, A, B, learner.degenerate, tuple(learner.parts))
 
 
 class _Learner:

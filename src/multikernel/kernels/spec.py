@@ -174,17 +174,10 @@ class PerGroup(Family):
     def expand(self, X, columns=None):
         """Return one entry per kernel and group."""
         if columns is not None:
+            raise ValueError(f"per_group names its own columns: the entry's must be None. Got {columns!r} instead.")
+        if not isinstance(self.groups, (Mapping, Sequence)) or isinstance(self.groups, str) or not len(self.groups):
             raise ValueError(
-                f"per_group names its own columns: the entry's must be None. Got {columns!r} instead."
-            )
-        if (
-            not isinstance(self.groups, (Mapping, Sequence))
-            or isinstance(self.groups, str)
-            or not len(self.groups)
-        ):
-            raise ValueError(
-                f"The 'groups' parameter of per_group must be a list or a dict of columns. "
-                f"Got {self.groups!r} instead."
+                f"The 'groups' parameter of per_group must be a list or a dict of columns. Got {self.groups!r} instead."
             )
         groups = self.groups.items() if isinstance(self.groups, Mapping) else enumerate(self.groups)
         return [
@@ -226,9 +219,7 @@ def rbf_family(widths=None, *, gammas=None, factors=None, quantile: float = 0.5)
     given = {"widths": widths, "gammas": gammas, "factors": factors}
     chosen = [key for key, value in given.items() if value is not None]
     if len(chosen) > 1:
-        raise ValueError(
-            f"Only one of the parameters '{chosen[0]}' and '{chosen[1]}' of rbf_family may be given."
-        )
+        raise ValueError(f"Only one of the parameters '{chosen[0]}' and '{chosen[1]}' of rbf_family may be given.")
     if chosen == ["widths"]:
         return [RBF(width=w) for w in _numbers("widths", widths)]
     if chosen == ["gammas"]:
@@ -286,7 +277,5 @@ def _members(kernel) -> list:
 def _numbers(name: str, values) -> list[float]:
     numbers = list(np.ravel(values))
     if not numbers or not all(is_real(v) and v > 0 for v in numbers):
-        raise ValueError(
-            f"The '{name}' parameter of rbf_family must be positive numbers. Got {values!r} instead."
-        )
+        raise ValueError(f"The '{name}' parameter of rbf_family must be positive numbers. Got {values!r} instead.")
     return [float(v) for v in numbers]

@@ -104,8 +104,8 @@ class Machine(ABC):
     bursts : bool
         Whether a few inner steps cost much less than a whole solution, so that interleaving them with steps on
         the weights pays.
-    leaps : bool
-        Whether `leap` does something.
+    has_frank_wolfe_step : bool
+        Whether `frank_wolfe_step` does something.
     bursts_reach : float
         Relative gap that bursts should have reached before the last of them, which is left out otherwise.
     inner_accuracy : float
@@ -117,12 +117,12 @@ class Machine(ABC):
     scale: float
     loss: Any = None
     bursts: bool = False
-    leaps: bool = False
+    has_frank_wolfe_step: bool = False
     bursts_reach: float = np.inf
     inner_accuracy: float = 0.3
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         """What the user knows the machine by, for error sentences."""
         return f"the machine {type(self).__name__}" if self.loss is None else f"the loss {loss_name(self.loss)!r}"
 
@@ -140,14 +140,14 @@ class Machine(ABC):
         """Return g(a)."""
 
     @abstractmethod
-    def repair(self, a: np.ndarray) -> np.ndarray:
+    def make_feasible(self, a: np.ndarray) -> np.ndarray:
         """Return the nearest convenient point that satisfies every constraint of A."""
 
     def on_bounds(self, a: np.ndarray) -> float:
         """Return which part of the coefficients is on a bound, where these have bounds."""
         return 0.0
 
-    def leap(self, combined: Combined, a: np.ndarray, f: np.ndarray, b: Any) -> np.ndarray:
+    def frank_wolfe_step(self, combined: Combined, a: np.ndarray, f: np.ndarray, b: Any) -> np.ndarray:
         """Return a better start than ``a``, of outputs f and best intercept b, by moving all coefficients at once."""
         return a
 
@@ -160,7 +160,7 @@ class Machine(ABC):
 
     def carry_over(self, a: np.ndarray, other: Machine) -> np.ndarray:
         """Return a feasible start from the solution ``a`` of the same problem with other costs, that of ``other``."""
-        return self.repair(a)
+        return self.make_feasible(a)
 
     def nearest(self, a: np.ndarray, other: Machine, b: np.ndarray, F: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return coefficients of known outputs from which few of ``a`` differ: b, of outputs F, or a multiple of both.

@@ -54,7 +54,7 @@ class BoxMachine(Machine):
     p: np.ndarray
     lo: np.ndarray
     hi: np.ndarray
-    bursts = leaps = True
+    bursts = has_frank_wolfe_step = True
     # at large costs bursts lead nowhere
     bursts_reach = 0.7
     inner_accuracy = 0.03
@@ -63,7 +63,7 @@ class BoxMachine(Machine):
     total: float = 0.0
 
     def start(self):
-        return self.repair(np.zeros(self.n_samples))
+        return self.make_feasible(np.zeros(self.n_samples))
 
     def dual(self, a):
         return float(self.p @ a) - self.eps * float(np.abs(a).sum())
@@ -85,7 +85,7 @@ class BoxMachine(Machine):
     def on_bounds(self, a):
         return 1.0 - np.count_nonzero(self._inside(a)) / self.n_samples
 
-    def repair(self, a):
+    def make_feasible(self, a):
         a = np.clip(a, self.lo, self.hi)
         if self.balanced:
             balance(a, self.lo, self.hi, self.total, self._inside(a))
@@ -94,32 +94,32 @@ class BoxMachine(Machine):
     def carry_over(self, a, other):
         """Keep the coefficients, those on a bound of ``other`` moved to the bound that is now in its place."""
         edge = ON_BOUND * (other.hi - other.lo)
-        return self.repair(np.where(a >= other.hi - edge, self.hi, np.where(a <= other.lo + edge, self.lo, a)))
+        return self.make_feasible(np.where(a >= other.hi - edge, self.hi, np.where(a <= other.lo + edge, self.lo, a)))
 
-    def leap(self, combined, a, f, b):
+    def frank_wolfe_step(self, combined, a, f, b):
         """Move towards the bounds to which slopes drive, as far as the objective grows: a step of Frank and Wolfe.
 
         Only coefficients off their optimum take part.
         """
         up, low = _kinks(a, self.lo, self.hi, self.eps)
         G = self.p - f - b
-        target = self.repair(np.where(G + up > 0, self.hi, np.where(G + low < 0, self.lo, a)))
+        target = self.make_feasible(np.where(G + up > 0, self.hi, np.where(G + low < 0, self.lo, a)))
         move = target - a
-        curvature = float(combined.apply_change(move) @ move)
+        curvature = float(combined.apply(move) @ move)
         gain = self.dual(target) - self.dual(a) - float(f @ move)
         if gain <= 0:
             return a
-        return target if gain >= curvature else self.repair(a + gain / curvature * move)
+        return target if gain >= curvature else self.make_feasible(a + gain / curvature * move)
 
     def solve(self, combined, a, f, accuracy, max_steps=None):
         # with slopes within tol of optimal the gap is at most tol times the length of the box
         tol = max(accuracy / float((self.hi - self.lo).sum()), 1e-15)
-        climb = Climb(self, a, self.p - f, tol, relax=1.0)
+        smo_run = SMO(self, a, self.p - f, tol, relax=1.0)
         if max_steps is not None:
-            climb.burst(combined, max_steps)
+            smo_run.partial_solve(combined, max_steps)
         else:
-            climb.run(combined)
-        return self.repair(climb.a)
+            smo_run.run(combined)
+        return self.make_feasible(smo_run.a)
 
     def curvature(
         self, combined: Combined, a: np.ndarray, f: np.ndarray, F: np.ndarray, rough: bool = False
@@ -142,7 +142,7 @@ class BoxMachine(Machine):
         return Curvature(0.5 * (H + H.T), free, Z.T, correction)
 
 
-class Climb:
+class SMO:
     """One inner solve: coefficients a, gradient G, and the masks of what may grow and shrink."""
 
     def __init__(self, machine: BoxMachine, a: np.ndarray, G: np.ndarray, tol: float, relax: float = _RELAX) -> None:
@@ -156,7 +156,7 @@ class Climb:
         self.up, self.low = _kinks(self.a, self.lo, self.hi, self.eps)
 
     def run(self, rows) -> None:
-        """Climb to the tolerance, on all variables and on those that shrinking leaves, in turn."""
+        """SMO to the tolerance, on all variables and on those that shrinking leaves, in turn."""
         n, patience = len(self.a), _PATIENCE * len(self.a)
         budget = max(500_000, 100 * n)
         best, stuck = np.inf, 0
@@ -172,7 +172,7 @@ class Climb:
             if status == CONVERGED or (stuck > 5 and best < _ROUNDING * terms):
                 return
             if patience < 0:
-                self._jump(rows)
+                self.newton_polish(rows)
                 patience = _PATIENCE * n
                 continue
             # a variable that neither grows nor shrinks with a gain cannot be chosen while top and bottom close in
@@ -182,7 +182,7 @@ class Climb:
                 budget -= used
                 patience -= used
 
-    def burst(self, rows, size: int) -> None:
+    def partial_solve(self, rows, size: int) -> None:
         """Work on the ``size`` worst violators only, for as many steps."""
         chosen = _working_set(self.G, self.up, self.low, size)
         rows.ensure(chosen)
@@ -191,7 +191,7 @@ class Climb:
         self.up[aside], self.low[aside] = -np.inf, np.inf
         self._ascend(rows, size)
 
-    def _jump(self, rows) -> None:
+    def newton_polish(self, rows) -> None:
         """Newton steps on the free variables, each as far as the box allows: what pairs cannot do on low ranks.
 
         The objective is a concave quadratic, so that every such step ascends; a step that ends on a bound takes
@@ -215,7 +215,7 @@ class Climb:
             if t < 1.0:
                 change[free[first]] = room[first]
             self.a += change
-            self.G -= rows.apply_change(change)
+            self.G -= rows.apply(change)
             self._set_masks()
             if t == 1.0:
                 return
@@ -229,7 +229,7 @@ class Climb:
         change = np.zeros(len(self.a))
         change[keep] = part.a - self.a[keep]
         self.a[keep] = part.a
-        self.G -= rows.apply_change(change)
+        self.G -= rows.apply(change)
         self._set_masks()
         return max(used, 1)
 

@@ -95,8 +95,8 @@ class Descent(Machine):
     def dual(self, a):
         return self.inner.dual(a)
 
-    def repair(self, a):
-        return self.inner.repair(a)
+    def make_feasible(self, a):
+        return self.inner.make_feasible(a)
 
     def carry_over(self, a, other):
         return self.inner.carry_over(a, getattr(other, "inner", other))
@@ -230,7 +230,7 @@ class Epochs:
 
     def finish(self) -> np.ndarray:
         """Return the coefficients with every constraint made exact."""
-        return self.machine.repair(self.tables.a.copy())
+        return self.machine.make_feasible(self.tables.a.copy())
 
 
 def no_descent(machine: Machine) -> str:

@@ -49,7 +49,7 @@ class OneClass(BoxMachine):
 
     balanced = True
     total = 1.0
-    words = "a problem of one class"
+    description = "a problem of one class"
 
     def __init__(self, weight: np.ndarray, nu: float = 0.5, size: float = 1.0) -> None:
         weight = np.asarray(weight, float)
@@ -66,7 +66,7 @@ class OneClass(BoxMachine):
     def start(self):
         # the first samples at their bound, as many as the sum asks for: few rows, and few coefficients to move
         room = self.total - (np.cumsum(self.hi) - self.hi)
-        return self.repair(np.clip(room, 0.0, self.hi))
+        return self.make_feasible(np.clip(room, 0.0, self.hi))
 
     def primal(self, f, quad):
         rho = piecewise_minimiser(f, self.hi, -1.0)

@@ -83,7 +83,7 @@ class Ridge(Machine):
     def dual(self, a):
         return -float(np.sum(self.loss.conjugate(a, self.Y)))
 
-    def repair(self, a):
+    def make_feasible(self, a):
         return a - self.C * (a.sum(axis=0) / self.C.sum()) if self.balanced else a
 
     def primal(self, f, quad):
@@ -102,9 +102,9 @@ class Ridge(Machine):
         return R - self._mean(R)
 
     def _inverse(self, combined: Combined) -> WeightedInverse:
-        if "inverse" not in combined.made:
-            combined.made["inverse"] = WeightedInverse(combined, self.w, self.balanced, refined=True)
-        return combined.made["inverse"]
+        if "inverse" not in combined.cache:
+            combined.cache["inverse"] = WeightedInverse(combined, self.w, self.balanced, refined=True)
+        return combined.cache["inverse"]
 
     def solve(self, combined, a, f, accuracy, max_steps=None):
         """One solve with the factorisation, refined by preconditioned conjugate gradients, column by column."""
@@ -119,7 +119,7 @@ class Ridge(Machine):
             # what a factorisation in full precision would have given
             accuracy = min(accuracy, _FULL * gap)
         for _ in range(_STEPS):
-            MD = combined.apply_change(D) + 0.5 * D / self.C
+            MD = combined.apply(D) + 0.5 * D / self.C
             curvature = np.sum(D * MD, axis=0)
             length = np.divide(descent, curvature, out=np.zeros_like(descent), where=curvature > 0)
             a, R = a + length * D, R - length * MD
@@ -134,7 +134,7 @@ class Ridge(Machine):
             new = np.sum(R * step, axis=0)
             D = step + np.divide(new, descent, out=np.zeros_like(new), where=descent > 0) * D
             descent = new
-        return self.repair(best)
+        return self.make_feasible(best)
 
     def curvature(
         self, combined: Combined, a: np.ndarray, f: np.ndarray, F: np.ndarray, rough: bool = False

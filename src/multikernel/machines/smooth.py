@@ -57,9 +57,7 @@ class Smooth(Machine):
     (array([1., 0.]), 1.380331)
     """
 
-    def __init__(
-        self, y: np.ndarray, loss: Loss, C: float | np.ndarray = 1.0, fit_intercept: bool = False
-    ) -> None:
+    def __init__(self, y: np.ndarray, loss: Loss, C: float | np.ndarray = 1.0, fit_intercept: bool = False) -> None:
         self.y = np.asarray(y, float)
         self.loss = loss
         self.C = np.broadcast_to(np.asarray(C, float), self.y.shape)
@@ -92,7 +90,7 @@ class Smooth(Machine):
             return self.C * self.loss.hessian(f, self.y)
 
     def start(self):
-        return self.repair(np.zeros(self.n_samples))
+        return self.make_feasible(np.zeros(self.n_samples))
 
     def dual(self, a):
         return -float(np.sum(self.C * self.loss.conjugate(a / self.C, self.y)))
@@ -101,7 +99,7 @@ class Smooth(Machine):
         b = self.best_intercept(f)
         return 0.5 * quad + float(self.value(f + b).sum()), b
 
-    def repair(self, a):
+    def make_feasible(self, a):
         if not self.balanced:
             return np.clip(a, self.lo, self.hi)
 
@@ -134,14 +132,14 @@ class Smooth(Machine):
         """Newton steps with line search until the gap of the repaired a is below ``accuracy``."""
         b = self.best_intercept(f)
         for step in range(_STEPS):
-            feasible = self.repair(a)
-            there = f if np.array_equal(feasible, a) else f + combined.apply_change(feasible - a)
+            feasible = self.make_feasible(a)
+            there = f if np.array_equal(feasible, a) else f + combined.apply(feasible - a)
             if step and self._inner_gap(feasible, there, b) <= accuracy:
                 break
             a, f, b, progress = self._newton_step(combined, a, f, b)
             if not progress:
                 break
-        return self.repair(a)
+        return self.make_feasible(a)
 
     def _inner_gap(self, a: np.ndarray, f: np.ndarray, b: float) -> float:
         """Sum over samples of l_i(f_i + b) + l_i*(-a_i) + a_i f_i, b the best intercept, looked for near ``b``."""
@@ -153,14 +151,14 @@ class Smooth(Machine):
         g = self.gradient(f + b)
         r = -(a + g)
         inverse = self._inverse(combined, f + b)
-        d = r - inverse.apply(combined.apply_change(r), plain=True)
+        d = r - inverse.apply(combined.apply(r), plain=True)
         db = 0.0
         if self.balanced:
             # sum d = 0 by the choice of db
             total = float(d.sum())
             db = total / inverse.total if inverse.total > 0 else 0.0
             d = d - (inverse.multiplier if inverse.total > 0 else 1.0 / self.n_samples) * total
-        df = combined.apply_change(d)
+        df = combined.apply(d)
         quad, slope, curvature = 0.5 * float(a @ f), float(d @ f), 0.5 * float(d @ df)
         move = df + db
 
@@ -178,10 +176,10 @@ class Smooth(Machine):
     def _inverse(self, combined: Combined, f: np.ndarray) -> WeightedInverse:
         w = self.hessian(f)
         w = np.where(np.isfinite(w) & (w * combined.diag > _FLAT), w, 0.0)
-        kept = combined.made.get("inverse")
+        kept = combined.cache.get("inverse")
         if kept is None or not np.array_equal(kept[0], w):
             kept = w, WeightedInverse(combined, w, self.balanced)
-            combined.made["inverse"] = kept
+            combined.cache["inverse"] = kept
         return kept[1]
 
     def curvature(
@@ -193,7 +191,7 @@ class Smooth(Machine):
         Z = inverse.apply(np.ascontiguousarray(F.T))
         H = F @ Z
         r = -(a + self.gradient(f + b))
-        correction = r - inverse.apply(combined.apply_change(r))
+        correction = r - inverse.apply(combined.apply(r))
         return Curvature(0.5 * (H + H.T), np.arange(self.n_samples), Z, correction)
 
 

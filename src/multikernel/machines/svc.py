@@ -14,7 +14,7 @@ import numpy as np
 from multikernel.gram.combined import Combined
 from multikernel.gram.dense import DenseGram
 from multikernel.losses import Hinge
-from multikernel.machines.box import BoxMachine, Climb
+from multikernel.machines.box import SMO, BoxMachine
 from multikernel.machines.subsample import draw
 
 
@@ -92,8 +92,8 @@ class SVC(BoxMachine):
         else:
             a = self.carry_over(start.dual_coef, start.machine)
             b, f = self.nearest(a, start.machine, start.dual_coef, start.outputs)
-            f = f + combined.apply_change(a - b)
-        climb = Climb(self, a, self.p - f, tol)
-        climb.run(combined)
-        f = self.p - climb.G
-        return SVCFit(self.repair(climb.a), self.primal(f, 0.0)[1], f, self)
+            f = f + combined.apply(a - b)
+        smo_run = SMO(self, a, self.p - f, tol)
+        smo_run.run(combined)
+        f = self.p - smo_run.G
+        return SVCFit(self.make_feasible(smo_run.a), self.primal(f, 0.0)[1], f, self)

@@ -17,7 +17,7 @@ class Mixing(ABC):
     norm: float
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         """What the user knows the set by, for error sentences."""
         return f"norm={self.norm:g}"
 
@@ -25,7 +25,7 @@ class Mixing(ABC):
     def start(self, p: int) -> np.ndarray:
         """Return the uniform point of B."""
 
-    def fixed(self, p: int) -> bool:
+    def is_singleton(self, p: int) -> bool:
         """Whether the optimal weights are known beforehand, whatever the kernels."""
         return p == 1
 
@@ -44,11 +44,11 @@ class Mixing(ABC):
         """
         return False
 
-    def admit(self, beta: np.ndarray) -> np.ndarray:
+    def make_feasible(self, beta: np.ndarray) -> np.ndarray:
         """Return a point of B near the weights of another problem with the same norm."""
         return beta
 
-    def let_in(self, beta: np.ndarray, q: np.ndarray, share: float) -> np.ndarray:
+    def reactivate(self, beta: np.ndarray, q: np.ndarray, share: float) -> np.ndarray:
         """Return weights in which kernels that matter, but have none, get a share together; beta where there are none.
 
         They matter where their forms exceed beta'q. Sets that leave no weight at zero have nothing to let in.
@@ -56,7 +56,7 @@ class Mixing(ABC):
         return beta
 
     @abstractmethod
-    def saturate(self, beta: np.ndarray) -> np.ndarray:
+    def scale_to_boundary(self, beta: np.ndarray) -> np.ndarray:
         """Return the multiple of beta >= 0 on the boundary of B; J falls in every weight and is least there."""
 
     @abstractmethod

@@ -111,7 +111,7 @@ class LinearProgramme(Programme):
             self._lp.run()
         solution = self._lp.getSolution()
         beta = np.maximum(solution.col_value[:p], 0.0)
-        beta = Simplex().saturate(beta)
+        beta = Simplex().scale_to_boundary(beta)
         return beta, np.maximum(-np.array(solution.row_dual[2:]), 0.0)
 
 
@@ -216,7 +216,7 @@ def largest_margin(table: MarginTable, norm: float = 1.0) -> Largest:
         programme.add(rows, groups)
         if norm > 1 and now > 0:
             # longer weights have a larger margin
-            longer = mixing.saturate(target)
+            longer = mixing.scale_to_boundary(target)
             now, target = now * float(np.linalg.norm(longer) / np.linalg.norm(target)), longer
         if now > value:
             value, best = now, target

@@ -56,7 +56,7 @@ class _Margin(Mixing):
     base: Mixing
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         return f"norm={self.norm:g} and a kernel margin gamma0={self.gamma0:.4g}"
 
     def __init__(self, base: Mixing, table: MarginTable, gamma0: float, largest: Largest | None) -> None:
@@ -104,7 +104,7 @@ class _Margin(Mixing):
             self._programme.add(self.largest.rows, self.largest.groups)
         return self._programme
 
-    def admit(self, beta: np.ndarray) -> np.ndarray:
+    def make_feasible(self, beta: np.ndarray) -> np.ndarray:
         """Return beta where it has the margin, else the first point towards beta* that has it."""
         if self._point:
             return self.largest.weights
@@ -127,7 +127,7 @@ class _Margin(Mixing):
     # ---- what a mixing is
 
     def start(self, p):
-        return self.saturate(self.base.start(p))
+        return self.scale_to_boundary(self.base.start(p))
 
     @property
     def is_point(self) -> bool:
@@ -141,16 +141,16 @@ class _Margin(Mixing):
         """Whether the set has one member."""
 
     def project(self, x):
-        return self.admit(self.base.project(self._quadratic(np.eye(len(x)), -x)))
+        return self.make_feasible(self.base.project(self._quadratic(np.eye(len(x)), -x)))
 
-    def saturate(self, beta):
+    def scale_to_boundary(self, beta):
         if not beta.any() or self.is_point:
             return self.largest.weights
-        return self._boundary(self.base.saturate(beta))
+        return self._boundary(self.base.scale_to_boundary(beta))
 
     def _boundary(self, beta: np.ndarray) -> np.ndarray:
         """Return a point of the set, on the boundary of the norm, from one on that boundary."""
-        return self.admit(beta)
+        return self.make_feasible(beta)
 
     def support(self, q):
         unit = float(np.abs(q).max())
@@ -167,7 +167,7 @@ class _Margin(Mixing):
             now = largest_over(self.base, q + multiplier * v) - multiplier * self.level
             if now < bound:
                 bound, cut = now, v
-            new = self._boundary(self.base.saturate(beta))
+            new = self._boundary(self.base.scale_to_boundary(beta))
             if new @ q > value:
                 best, value = new, float(new @ q)
             margin, rows, groups = self._cuts(beta)
@@ -181,18 +181,18 @@ class _Margin(Mixing):
         p = len(q)
         c = -0.5 * q - H @ beta
         ridge = 1e-10 * max(np.trace(H) / p, np.abs(c).max())
-        return self.saturate(self._quadratic(H + ridge * np.eye(p), c))
+        return self.scale_to_boundary(self._quadratic(H + ridge * np.eye(p), c))
 
     def closed_form(self, beta, q, relax=1.0):
         s = beta * np.sqrt(np.maximum(q, 0.0))
         if not s.any():
             return self.start(len(q))
-        new = self.saturate(self._hyperbolic(s / s.max()))
+        new = self.scale_to_boundary(self._hyperbolic(s / s.max()))
         if relax != 1.0:
             alive = (new > 0) & (beta > 0)
             moved = np.zeros_like(new)
             moved[alive] = beta[alive] * (new[alive] / beta[alive]) ** relax
-            new = self.saturate(moved)
+            new = self.scale_to_boundary(moved)
         return new
 
     # ---- as rows of conic programmes
@@ -334,7 +334,7 @@ class MarginSimplex(_Margin):
 class MarginBall(_Margin):
     """Norm of the weights at most one (above 1), kernel margin at least gamma0, which is not negative.
 
-    A negative gamma0 would admit beta = 0, and a set on whose boundary the optimum need not lie.
+    A negative gamma0 would make_feasible beta = 0, and a set on whose boundary the optimum need not lie.
 
     Parameters
     ----------
@@ -358,7 +358,7 @@ class MarginBall(_Margin):
 
     def _boundary(self, beta):
         # with a margin that is not negative, longer weights have a larger one
-        return self.base.saturate(self.admit(beta))
+        return self.base.scale_to_boundary(self.make_feasible(beta))
 
     def _is_point(self):
         # the ball is strictly convex: one point has the largest margin

@@ -41,11 +41,11 @@ class Simplex(Mixing):
         excess = (np.cumsum(u) - 1.0) / np.arange(1, len(u) + 1)
         return np.maximum(x - excess[np.flatnonzero(u > excess)[-1]], 0.0)
 
-    def saturate(self, beta):
+    def scale_to_boundary(self, beta):
         total = beta.sum()
         return beta / total if total > 0 else self.start(len(beta))
 
-    def let_in(self, beta, q, share):
+    def reactivate(self, beta, q, share):
         missed = np.where((beta == 0) & (q > beta @ q), q, 0.0)
         total = missed.sum()
         return (1.0 - share) * beta + share / total * missed if total > 0 else beta
@@ -145,7 +145,7 @@ class Ball(Mixing):
             low, high = (mid, high) if np.sum(shrunk(mid) ** r) > 1.0 else (low, mid)
         return shrunk(high)
 
-    def saturate(self, beta):
+    def scale_to_boundary(self, beta):
         return self._normalised(beta) if beta.any() else self.start(len(beta))
 
     def closed_form(self, beta, q, relax=1.0):
@@ -250,7 +250,7 @@ class PlainSum(Mixing):
 
     norm: float = np.inf
 
-    def fixed(self, p):
+    def is_singleton(self, p):
         return True
 
     def start(self, p):
@@ -262,7 +262,7 @@ class PlainSum(Mixing):
     def project(self, x):
         return np.clip(x, 0.0, 1.0)
 
-    def saturate(self, beta):
+    def scale_to_boundary(self, beta):
         return np.ones_like(beta)
 
     def closed_form(self, beta, q, relax=1.0):

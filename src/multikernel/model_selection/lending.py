@@ -151,4 +151,4 @@ class Pooled(Lent):
             count[samples] += 1
         a = (total.T / np.maximum(count, 1)).T[self._taking_part]
         weights = np.mean([weights for weights, _, _ in parts], axis=0)
-        return weights, machine.repair(a if subset is None else a[subset]), None
+        return weights, machine.make_feasible(a if subset is None else a[subset]), None

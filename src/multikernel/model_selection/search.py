@@ -1,4 +1,4 @@
-"""A search over a grid with shared kernels: what the estimators of `multikernel.model_selection.searches` have in common.
+"""A search over a grid with shared kernels: what the three search estimators have in common.
 
 The choice is that of GridSearchCV with the base estimator: the same folds, the same training on the training samples
 alone, the same scores up to the certified gap. What differs is the work: kernels are computed once and sliced, and
@@ -141,7 +141,7 @@ class SearchCV(BaseMKL):
                 scorer=scorer, score_weight=_takes_weight(scorer),
                 known=self._known(X, splits, jobs, limit),
                 # an indefinite kernel is refused here, or every fold repairs its own slice
-                clean=self._precomputed and not whole.kernels.vouched.any(),
+                clean=self._precomputed and not whole.kernels.known_psd.any(),
                 error_score=self.error_score,
                 spare=Spare(max(len(train) for train, _ in splits)),
             )  # fmt: skip

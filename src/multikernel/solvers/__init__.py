@@ -11,7 +11,7 @@ from multikernel.solvers.base import Solver, Step, missing_needs
 # name -> module and class; imported when asked for, so that optional libraries load only where they are used
 REGISTRY = {
     "newton": ("multikernel.solvers.newton", "Newton"),
-    "shortlist": ("multikernel.solvers.active_set", "Shortlist"),
+    "active-set": ("multikernel.solvers.active_set", "ActiveSet"),
     "silp": ("multikernel.solvers.silp", "SILP"),
     "sip": ("multikernel.solvers.sip", "SIP"),
     "level": ("multikernel.solvers.level", "Level"),
@@ -74,8 +74,8 @@ def refusal(name: str, solver: Solver, problem: Problem) -> str | None:
 def _user_words(need: str, problem: Problem) -> str:
     """Return which of the user's choices does not offer what a solver needs."""
     if need.startswith("mixing."):
-        return problem.mixing.words
+        return problem.mixing.description
     # machines on explicit features have epochs, and nothing else beyond the contract
     if need == "machine.epochs" or problem.gram.kind == "features":
         return f"gram={problem.gram.kind!r}"
-    return problem.machine.words
+    return problem.machine.description

@@ -63,7 +63,7 @@ class _State:
 
 
 @dataclass(frozen=True)
-class Shortlist(Solver):
+class ActiveSet(Solver):
     """A short list of kernels, all others rechecked.
 
     Parameters
@@ -89,7 +89,7 @@ class Shortlist(Solver):
     >>> from multikernel.solve import solve
     >>> X = np.random.default_rng(0).normal(size=(100, 40))
     >>> K = np.array([np.exp(-((x[:, None] - x) ** 2)) for x in X.T])
-    >>> solution = solve(Problem(DenseGram(K), SVC(np.sign(X[:, 3])), Simplex()), "shortlist", tol=1e-4)
+    >>> solution = solve(Problem(DenseGram(K), SVC(np.sign(X[:, 3])), Simplex()), "active-set", tol=1e-4)
     >>> solution.status, int(solution.weights.argmax())
     ('converged', 3)
     """
@@ -142,12 +142,10 @@ class Shortlist(Solver):
     def _part(self, point: Point, listed: np.ndarray, beta: np.ndarray) -> Point:
         """Return the point of the listed kernels; what is known of their outputs is known there."""
         problem, mixing = point.problem, point.problem.mixing.restrict(listed)
-        part = Problem(problem.gram.some(listed), problem.machine, mixing)
-        return Point(part, mixing.saturate(beta[listed]), point.a, (point.a, point.F[listed]))
+        part = Problem(problem.gram.take_kernels(listed), problem.machine, mixing)
+        return Point(part, mixing.scale_to_boundary(beta[listed]), point.a, (point.a, point.F[listed]))
 
-    def _recheck(
-        self, point: Point, state: _State, a: np.ndarray, certificate: Certificate, listed: float
-    ) -> float:
+    def _recheck(self, point: Point, state: _State, a: np.ndarray, certificate: Certificate, listed: float) -> float:
         """Move to new coefficients; leave out kernels that are proved to have no weight, until the gap is closed.
 
         Returns ``listed``, the lower bound on the problem of the list, where it is one on the whole problem.
@@ -158,7 +156,7 @@ class Shortlist(Solver):
         state.gone |= self._proved(point, upper - now.lower)
         point.set_outputs(state.gone, 0.0)
         if point.beta[state.gone].any():
-            point.set_weights(point.problem.mixing.saturate(np.where(state.gone, 0.0, point.beta)))
+            point.set_weights(point.problem.mixing.scale_to_boundary(np.where(state.gone, 0.0, point.beta)))
         if not (state.kept | state.gone).all():
             listed = -np.inf
         if relative_gap(upper, max(now.lower, certificate.lower, listed), now.floor) <= state.tol:

@@ -106,7 +106,7 @@ class Alternating(Solver):
         if state.beta is not None:
             beta = mixing.closed_form(state.beta, state.q)
             beta[beta < _NEGLIGIBLE * beta.max()] = 0.0
-            point.set_weights(mixing.saturate(beta))
+            point.set_weights(mixing.scale_to_boundary(beta))
         point.solve(accuracy)
         upper = memory.observe(point)
         if upper >= state.upper:

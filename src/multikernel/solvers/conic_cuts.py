@@ -74,7 +74,7 @@ def _size(g: np.ndarray, Q: np.ndarray, beta: np.ndarray) -> float:
 
 def boundary_point(beta: np.ndarray, mixing: Mixing) -> np.ndarray:
     """Return the point on the boundary of B that an inexact beta stands for, negligible weights left out."""
-    return mixing.saturate(np.where(beta > _NEGLIGIBLE * max(beta.max(), 0.0), beta, 0.0))
+    return mixing.scale_to_boundary(np.where(beta > _NEGLIGIBLE * max(beta.max(), 0.0), beta, 0.0))
 
 
 def project_to_level(beta0: np.ndarray, g: np.ndarray, Q: np.ndarray, level: float, mixing: Mixing) -> np.ndarray:

@@ -98,7 +98,7 @@ class CutModel:
             beta, lam = matrix_game(g[:, None] - 0.5 * Q)
             value, bound = float(np.max(g - 0.5 * Q @ beta)), self.bound(lam)
             if value - bound <= _CLOSED * abs(value):
-                return self.mixing.saturate(beta), bound
+                return self.mixing.scale_to_boundary(beta), bound
         if hasattr(self.mixing, "linear_rows"):
             beta, lam = minimise_linear(g, Q, *self.mixing.linear_rows(self.p))
             while self.mixing.separate(np.maximum(beta, 0.0)):
@@ -112,7 +112,7 @@ class CutModel:
                 lam = multipliers if self.bound(multipliers) > bound else lam
         else:
             beta, lam = minimise_conic(g, Q, self.mixing)
-        return self.mixing.saturate(np.maximum(beta, 0.0)), self.bound(lam)
+        return self.mixing.scale_to_boundary(np.maximum(beta, 0.0)), self.bound(lam)
 
 
 def minimise_linear(g, Q, A, lower, upper) -> tuple[np.ndarray, np.ndarray]:
@@ -222,6 +222,6 @@ class InOut:
         Returns the model's bound and the primal value there.
         """
         target, lower = self.cuts.minimise()
-        point.set_weights(point.problem.mixing.saturate(0.5 * (self.beta + target)))
+        point.set_weights(point.problem.mixing.scale_to_boundary(0.5 * (self.beta + target)))
         point.solve(accuracy)
         return lower, self.observe(point)

@@ -63,7 +63,7 @@ class Interleaved(Solver):
 
     def start(self, point: Point, tol: float) -> _State:
         memory = InOut(point, limit=20 + len(point.beta))
-        return _State(tol, memory, point.problem.mixing.fixed(len(point.beta)))
+        return _State(tol, memory, point.problem.mixing.is_singleton(len(point.beta)))
 
     def step(self, point: Point, state: _State, certificate: Certificate) -> Step:
         accuracy = self.inner * inner_accuracy(certificate, state.tol)
@@ -89,7 +89,7 @@ class Interleaved(Solver):
         for t in range(self.epochs):
             if t or point.a.any():
                 beta = mixing.closed_form(point.beta, epochs.q, relax=self.relax)
-                point.set_weights(mixing.saturate(beta))
+                point.set_weights(mixing.scale_to_boundary(beta))
                 epochs.refresh()
             epochs.run()
         seconds = (time.thread_time() - began) / self.epochs

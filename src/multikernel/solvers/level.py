@@ -81,7 +81,7 @@ class Level(Solver):
             beta = project_to_level(point.beta, g, Q, level, mixing)
             if np.max(g - 0.5 * Q @ beta) > 0.5 * (level + certificate.upper):
                 # the projection failed: this point is in the level set, the model being convex
-                beta = mixing.saturate((1.0 - self.fraction) * target + self.fraction * memory.beta)
+                beta = mixing.scale_to_boundary((1.0 - self.fraction) * target + self.fraction * memory.beta)
             point.set_weights(beta)
         point.solve(self.inner * inner_accuracy(certificate, state.tol))
         memory.observe(point)

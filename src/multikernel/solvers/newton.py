@@ -92,7 +92,7 @@ class Newton(Solver):
     fallback: Alternating = field(default_factory=lambda: Alternating(patience=2))
 
     def start(self, point: Point, tol: float) -> _State:
-        interleaving = not point.problem.mixing.fixed(len(point.beta))
+        interleaving = not point.problem.mixing.is_singleton(len(point.beta))
         # the cuts are those of the other method from the beginning
         memory = self.fallback.start(point, tol).memory
         return _State(tol, (point.beta, point.a), memory, interleaving=interleaving)
@@ -106,7 +106,7 @@ class Newton(Solver):
         # without bursts an epoch is a whole solution: one at the start, one after a closed-form step
         epochs = self.epochs - (gap > machine.bursts_reach) if machine.bursts else min(2, self.epochs)
         first = state.interleaving and not state.epochs
-        behind = first and machine.leaps and self._behind(point, certificate)
+        behind = first and machine.has_frank_wolfe_step and self._behind(point, certificate)
         if state.interleaving and state.epochs < epochs and (gap > self.handover or behind):
             self._interleave(point, state, accuracy, behind)
         elif state.waited < self.patience:
@@ -116,7 +116,7 @@ class Newton(Solver):
             if state.waited == self.patience:
                 state.rest = self.fallback.take_over(state.memory, state.tol)
                 # its steps would leave at zero what second-order ones have dropped
-                point.set_weights(point.problem.mixing.let_in(point.beta, point.q, _BACK))
+                point.set_weights(point.problem.mixing.reactivate(point.beta, point.q, _BACK))
             lower = self.fallback.step(point, state.rest, certificate).lower
         return Step(self._judge(point, state, max(certificate.lower, lower)))
 
@@ -128,7 +128,7 @@ class Newton(Solver):
         machine, mixing, n = point.problem.machine, point.problem.mixing, point.problem.gram.n_samples
         start = None
         if behind:
-            start = machine.leap(point.combined, point.a, point.f, point.primal[1])
+            start = machine.frank_wolfe_step(point.combined, point.a, point.f, point.primal[1])
         elif state.epochs or (point.q.any() and machine.on_bounds(point.a) > _SETTLED):
             # a start whose coefficients are mostly settled tells what the weights should be
             point.set_weights(mixing.closed_form(point.beta, point.q, relax=1.6))
@@ -137,7 +137,7 @@ class Newton(Solver):
 
     def _newton(self, point: Point, state: _State, gap: float, accuracy: float) -> None:
         machine, mixing = point.problem.machine, point.problem.mixing
-        if mixing.fixed(len(point.beta)):
+        if mixing.is_singleton(len(point.beta)):
             point.solve(0.1 * accuracy)
             return
         c = machine.curvature(point.combined, point.a, point.f, point.outputs, rough=gap > _ROUGH)
@@ -146,8 +146,8 @@ class Newton(Solver):
         limit = state.upper + _WORSE * state.gap + _ROUNDING * abs(state.upper)
         if (reach := state.memory.cuts.reach(point.beta, move, limit)) < 1.0:
             move *= max(_SHORT * reach, _LEAST)
-        a = machine.repair(c.predicted(point.a, move, corrected=gap < 1e-2))
-        point.set_weights(mixing.saturate(point.beta + move))
+        a = machine.make_feasible(c.predicted(point.a, move, corrected=gap < 1e-2))
+        point.set_weights(mixing.scale_to_boundary(point.beta + move))
         point.solve(accuracy, start=a)
 
     def _judge(self, point: Point, state: _State, lower: float) -> float:

@@ -95,7 +95,7 @@ class QCQP(Solver):
         for factor in self.units:
             a, beta = solve_programme(state.outputs, state.conic, mixing, factor * unit, factor * size)
             point.set_weights(boundary_point(beta, mixing))
-            point.set_dual(machine.repair(factor * unit * a.reshape(point.a.shape)))
+            point.set_dual(machine.make_feasible(factor * unit * a.reshape(point.a.shape)))
             if best.take(point, state.tol):
                 break
             point.solve(0.1 * state.tol * best.size)
@@ -181,7 +181,7 @@ def factor_outputs(gram: Gram, conic: ConicMachine, memory_limit: float) -> list
     outputs = []
     for k in range(gram.n_kernels):
         L = _factor(gram.rows(everything, np.array([k]))[0].astype(np.float64), normal)
-        Y = gram.on_classes(k)
+        Y = gram.output_kernel(k)
         M = sparse.kron(L.T, sparse.eye_array(conic.columns) if Y is None else _factor(Y, None).T, format="csr")
         outputs.append(M if conic.lift is None else M @ conic.lift)
     return outputs

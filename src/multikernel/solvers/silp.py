@@ -95,7 +95,7 @@ class LinearMaster:
             solution = self._lp.getSolution()
             if not cuts.mixing.separate(np.maximum(solution.col_value[:p], 0.0)):
                 break
-        beta = cuts.mixing.saturate(np.maximum(solution.col_value[:p], 0.0))
+        beta = cuts.mixing.scale_to_boundary(np.maximum(solution.col_value[:p], 0.0))
         multipliers = np.array(solution.row_dual)[np.array(self._is_cut)]
         return beta, self.unit * solution.col_value[p], cuts.bound(multipliers)
 
@@ -209,6 +209,6 @@ class CompactSILP(SILP):
         combined = [sparse.vstack([np.sqrt(point.beta[k]) * state.outputs[k] for k in active])]
         unit = natural_unit(combined, state.conic)
         a, _ = solve_programme(combined, state.conic, Simplex(), unit, unit)
-        point.set_dual(machine.repair(unit * a.reshape(point.a.shape)))
+        point.set_dual(machine.make_feasible(unit * a.reshape(point.a.shape)))
         if point.inner_gap() > accuracy:
             point.solve(accuracy)

@@ -17,7 +17,7 @@ from multikernel.gram.definite import probe_definiteness
 from multikernel.gram.dense import AffineForm, DenseGram
 from multikernel.gram.dense_loops import add_both_sides
 from multikernel.gram.lazy import LazyGram
-from multikernel.gram.memmap import MappedGram, mapped_stack
+from multikernel.gram.memmap import MemmapGram, memmap_stack
 from multikernel.gram.soundness import examine, indefinite_error
 from multikernel.gram.storage import choose_storage, row_budget, storage_dtype
 from multikernel.kernels.bank import KernelBank, take_rows
@@ -168,7 +168,7 @@ class ComputedKernels(TrainingKernels):
         n, p = X.shape[0] if hasattr(X, "shape") else len(X), bank.n_kernels
         self._p = np.full(n, 1.0 / n) if weight is None else weight / weight.sum()
         self._team = Team(n_threads)
-        self.vouched = np.array([bank.claims_psd(k) for k in range(p)])
+        self.known_psd = np.array([bank.claims_psd(k) for k in range(p)])
         self.constant = np.zeros(p, bool)
         self.normalizers = [FittedNormalizer((), n)] * p
         self._diag = np.array([bank.raw_diag(k, X) for k in range(p)])
@@ -177,7 +177,7 @@ class ComputedKernels(TrainingKernels):
         if kind == "lazy":
             self._keep_nothing(dtype, row_budget(n, dtype.itemsize, memory_limit))
         else:
-            self._keep_all(self._space(p, n, dtype) if kind == "dense" else mapped_stack(p, n, dtype))
+            self._keep_all(self._space(p, n, dtype) if kind == "dense" else memmap_stack(p, n, dtype))
 
     def _space(self, p: int, n: int, dtype: np.dtype) -> np.ndarray:
         """Return memory for the kernels."""
@@ -185,7 +185,7 @@ class ComputedKernels(TrainingKernels):
 
     def _divided(self) -> np.ndarray:
         """Kernels whose normalisation is a factor, and which need no check."""
-        return self.vouched & set(self.bank.steps).issubset({"variance", "trace"})
+        return self.known_psd & set(self.bank.steps).issubset({"variance", "trace"})
 
     def _keep_all(self, stack: np.ndarray) -> None:
         """Fill the stack and make it a Gram."""
@@ -197,15 +197,15 @@ class ComputedKernels(TrainingKernels):
             self._learn(k, lambda v, product=product: product, product)
             self._scale[k] = self.normalizers[k].scale
         indefinite = [k for k in range(len(stack)) if k not in divided and not self._store(k)]
-        kind = MappedGram if isinstance(stack, np.memmap) else DenseGram
-        owned = {} if kind is MappedGram else {"owned": True}
+        kind = MemmapGram if isinstance(stack, np.memmap) else DenseGram
+        owned = {} if kind is MemmapGram else {"owned": True}
         self.gram = kind(stack, AffineForm(self._scale), n_threads=self._team.n_threads, **owned)
         self.repair(indefinite)
 
     def _store(self, k: int) -> bool:
         """Compute, check, normalise and store one kernel; return whether no negative eigenvalue was found."""
         n, definite = self._stack.shape[1], True
-        if self.vouched[k]:
+        if self.known_psd[k]:
             K = np.empty((n, n))
             product = self._tiles([k], [K])[0]
         else:
@@ -232,7 +232,7 @@ class ComputedKernels(TrainingKernels):
         for k, product in zip(divided, products, strict=True):
             self._learn(k, lambda v, product=product: product, product)
         for k in np.setdiff1d(np.arange(len(self.names)), divided):
-            if not self.vouched[k]:
+            if not self.known_psd[k]:
                 self.bank.raw(k, take_rows(self.X, slice(0, _SAMPLE)))
             self.normalizers[k] = self.bank.normalizer(k, self.X, self.weight)
             self.constant[k] = self.normalizers[k].degenerate
@@ -275,7 +275,7 @@ class ComputedKernels(TrainingKernels):
             out[k] = self._normalised(k, out[k], idx, idx)
 
     def _probe_rows(self, diag: np.ndarray) -> None:
-        suspects = np.flatnonzero(~self.vouched)
+        suspects = np.flatnonzero(~self.known_psd)
         if not len(suspects):
             return
 

@@ -33,7 +33,7 @@ class TrainingKernels(ABC):
         Their normalisations.
     constant : bool array (p,)
         Kernels that cannot tell samples apart.
-    vouched : bool array (p,)
+    known_psd : bool array (p,)
         Kernels known to be positive semidefinite, by construction or by repair.
     projectors : dict of ndarray
         P_k of the kernels that were clipped or flipped: k(x, .) becomes k(x, .) P_k.
@@ -43,7 +43,7 @@ class TrainingKernels(ABC):
     gram: Gram
     normalizers: list[FittedNormalizer]
     constant: np.ndarray
-    vouched: np.ndarray
+    known_psd: np.ndarray
     psd: str
 
     def __init__(self) -> None:
@@ -56,14 +56,14 @@ class TrainingKernels(ABC):
             self._replace(int(k), fixed.matrix)
             if fixed.projector is not None:
                 self.projectors[int(k)] = fixed.projector.astype(np.float64)
-            self.vouched[k] = True
+            self.known_psd[k] = True
 
     def negative_curvature(self, solution: Solution) -> np.ndarray:
         """Return the kernels with a'K_k a < 0 beyond rounding, for some a that was met in training."""
         rounding = len(solution.dual_coef) * trust_of(self.gram.dtype) * np.abs(self.gram.diag()).max(axis=1)
-        return np.flatnonzero((solution.curvature < -rounding) & ~self.vouched)
+        return np.flatnonzero((solution.curvature < -rounding) & ~self.known_psd)
 
-    def settle(self, suspects: np.ndarray) -> None:
+    def repair_or_raise(self, suspects: np.ndarray) -> None:
         """Repair kernels found indefinite in training, or raise."""
         if self.psd == "error":
             which = np.isin(np.arange(len(self.names)), suspects)
@@ -128,7 +128,7 @@ class TrainingKernels(ABC):
 def refuse_repair(psd: str) -> ValueError:
     """Return the error about repairs of kernels that are not stored."""
     return ValueError(
-        f"psd={psd!r} repairs a kernel as a whole and needs gram='dense' or 'mapped'. Got 'lazy' instead."
+        f"psd={psd!r} repairs a kernel as a whole and needs gram='dense' or 'memmap'. Got 'lazy' instead."
     )
 
 

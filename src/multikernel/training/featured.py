@@ -115,7 +115,7 @@ class FeatureKernels(TrainingKernels):
         super().__init__()
         self.bank, self.X, self.psd, self.names = bank, X, psd, bank.names
         n, p = len_of(X), bank.n_kernels
-        self.vouched = np.ones(p, bool)
+        self.known_psd = np.ones(p, bool)
         self.maps = FeatureMaps(bank, X)
         limit = default_limit() if memory_limit is None else parse_bytes(memory_limit)
         parts = list(self.maps.sources(X, limit))

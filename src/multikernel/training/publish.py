@@ -16,7 +16,7 @@ class GramInfo:
     Attributes
     ----------
     kind : str
-        "dense", "lazy" or "mapped".
+        "dense", "lazy" or "memmap".
     dtype : str
         Precision of the entries.
     nbytes : int
@@ -63,6 +63,6 @@ def contributions(
         return shares
     total = total / size
     weighted = total if sample_weight is None else total * sample_weight[:, None]
-    inner = np.tensordot(parts, weighted, 2) if gram is None else gram.forms(parts, weighted)
+    inner = np.tensordot(parts, weighted, 2) if gram is None else gram.quadratic_forms(parts, weighted)
     shares[some] = beta * inner / (size * np.vdot(total, weighted))
     return shares

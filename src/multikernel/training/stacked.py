@@ -17,7 +17,7 @@ from multikernel.gram.base import Gram
 from multikernel.gram.dense import DenseGram
 from multikernel.gram.inspect import Inspection
 from multikernel.gram.lazy import LazyGram
-from multikernel.gram.memmap import MappedGram, mapped_stack
+from multikernel.gram.memmap import MemmapGram, memmap_stack
 from multikernel.gram.slices import (
     Sums,
     _loops_apply,
@@ -77,7 +77,7 @@ class StackedKernels(TrainingKernels):
         self.names = stack.names
         self._steps, self._n_threads = normalize, n_threads
         self._kept = None if weight is None or weight.all() else np.flatnonzero(weight)
-        self.vouched = np.zeros(p, bool)
+        self.known_psd = np.zeros(p, bool)
         self.constant = np.zeros(p, bool)
         self.normalizers = [FittedNormalizer((), n)] * p
         in_place = _in_place(stack)
@@ -102,8 +102,8 @@ class StackedKernels(TrainingKernels):
     def _examined(self, kind: str, in_place: bool) -> tuple[Any, Inspection]:
         """Take the matrices where they lie, or gather them, and examine them."""
         matrices = _readable(self.stack) if in_place else self.stack.train_stack()
-        if kind == "mapped":
-            file = mapped_stack(len(matrices), len(self.stack), self.stack.dtype)
+        if kind == "memmap":
+            file = memmap_stack(len(matrices), len(self.stack), self.stack.dtype)
             for k, K in enumerate(matrices):
                 file[k] = K
             matrices = file
@@ -113,8 +113,8 @@ class StackedKernels(TrainingKernels):
     def _joined(self) -> Gram:
         """Return the matrices and their affine forms as one Gram."""
         form = affine_form(self._forms)
-        if self._kind == "mapped":
-            return MappedGram(self._matrices, form, n_threads=self._n_threads)
+        if self._kind == "memmap":
+            return MemmapGram(self._matrices, form, n_threads=self._n_threads)
         return DenseGram(self._matrices, form, n_threads=self._n_threads, owned=self._owned)
 
     def _by_rows(self, budget: float) -> Gram:
@@ -148,7 +148,7 @@ class StackedKernels(TrainingKernels):
             raise refuse_repair(self.psd)
         if self._kept is not None:
             matrix = self._spread(matrix)
-        if self._kind != "mapped":
+        if self._kind != "memmap":
             self._matrices = [*self._matrices]
         self._matrices[kernel] = matrix.astype(self.stack.dtype)
         self._forms[kernel] = FittedNormalizer((), len(self.stack))

@@ -1,4 +1,4 @@
-"""EasyMKL: the nearest points of two hulls, under the sum of the kernels and then under their mix; see docs/rivals.md.
+"""EasyMKL: the nearest points of two hulls, under the sum of the kernels, then under their mix; see docs/baselines.md.
 
     gamma minimises  (1 - lam) gamma'Y K Y gamma + lam sum_i gamma_i^2 / w_i    over gamma >= 0 of sum one in each class
     first K = sum_k K_k,    beta_k proportional to gamma'Y K_k Y gamma,    then K = sum_k beta_k K_k
@@ -8,8 +8,8 @@ With a = Y gamma this is, up to the length of a, the support vector machine with
     max over a   y'a - 1/2 a'K'a,     y_i a_i >= 0,  sum a = 0,
 
 whose coefficients are at most 2 / (lam (1/w_+ + 1/w_-)), w_+ and w_- the weights of the classes: a box, and the loop of
-`multikernel.machines.box_loops`. With f = K'a, h = a'f and m = min_+ f - max_- f, the hulls are m / sqrt(h) apart along a, so
-that m^2 / h <= optimum <= h: the certificate.
+`multikernel.machines.box_loops`. With f = K'a, h = a'f and m = min_+ f - max_- f, the hulls are m / sqrt(h) apart along
+a, so that m^2 / h <= optimum <= h: the certificate.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ class EasyMKLClassifier(ScoreClassifier):
             suspects = np.unique(np.concatenate([kernels.negative_curvature(solution) for solution in first]))
             if not len(suspects):
                 break
-            kernels.settle(suspects)
+            kernels.repair_or_raise(suspects)
         with single_threaded_blas():
             solutions = self._second_stage(kernels.gram, tasks, own, first)
         self._store_model(kernels, solutions, np.column_stack([each.dual_coef for each in solutions]), True)

@@ -1,4 +1,4 @@
-"""LP-beta and LP-B: one classifier per kernel, and a linear programme over their scores; see docs/rivals.md."""
+"""LP-beta and LP-B: one classifier per kernel, and a linear programme over their scores; see docs/baselines.md."""
 
 from __future__ import annotations
 

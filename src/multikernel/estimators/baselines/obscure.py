@@ -115,7 +115,7 @@ class OBSCUREClassifier(OnlineMKL):
         Largest number of epochs of the second stage.
     class_weight : None, "balanced" or dict, default=None
         Factors of the losses by class.
-    gram : {"auto", "dense", "lazy", "mapped", "features"}, default="auto"
+    gram : {"auto", "dense", "lazy", "memmap", "features"}, default="auto"
         Where kernels are kept; "features", and "auto" where all are linear, forms none.
     memory_limit : float, str or None, default=None
         Bytes, or a text such as "2GB", that kernels may take; None for half of the free memory.

@@ -194,7 +194,7 @@ class OnlineMKL(ClassifierMixin, BaseMKL):
             suspects = kernels.negative_curvature(met)
             if not len(suspects):
                 return result, blocks
-            kernels.settle(suspects)
+            kernels.repair_or_raise(suspects)
 
     def _store_coefficients(self, kernels: TrainingKernels, result: Result, kept: np.ndarray) -> None:
         model, p, c = result.model, len(kernels.names), len(self.classes_)

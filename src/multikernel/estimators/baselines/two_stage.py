@@ -1,4 +1,4 @@
-"""Weights of the kernels first, then any predictor on the combined kernel; see docs/rivals.md."""
+"""Weights of the kernels first, then any predictor on the combined kernel; see docs/baselines.md."""
 
 from __future__ import annotations
 
@@ -187,8 +187,8 @@ class TwoStageClassifier(ClassifierMixin, TwoStage):
     kernels : "rbf", kernel, list, or "precomputed", default="rbf"
         As in `MKLClassifier`.
     weights : weights object or None, default=None
-        What learns the weights: one of `multikernel.estimators.baselines`, or any object with ``fit(stack, y, sample_weight)`` and
-        ``weights_``, which is given the Gram of the normalised kernels. None for `AlignFWeights`.
+        What learns the weights: one of `multikernel.estimators.baselines`, or any object with ``weights_`` and
+        ``fit(stack, y, sample_weight)``, which is given the Gram of the normalised kernels. None for `AlignFWeights`.
     estimator : classifier or None, default=None
         What is trained on the combined kernel: any classifier of scikit-learn that takes a precomputed kernel, also in
         ``GridSearchCV``. None for ``SVC(kernel="precomputed")``. Parameters are set as ``estimator__C``.

@@ -102,7 +102,7 @@ class UFOMKLClassifier(OnlineMKL):
         Largest number of epochs.
     class_weight : None, "balanced" or dict, default=None
         Factors of the losses by class.
-    gram : {"auto", "dense", "lazy", "mapped", "features"}, default="auto"
+    gram : {"auto", "dense", "lazy", "memmap", "features"}, default="auto"
         Where kernels are kept; "features", and "auto" where all are linear, forms none.
     memory_limit : float, str or None, default=None
         Bytes, or a text such as "2GB", that kernels may take; None for half of the free memory.

@@ -115,8 +115,7 @@ class PositionBlocks(_Blocks):
                 f"The 'kernel' parameter of PositionBlocks must have no window of its own. Got {kernel!r} instead."
             )
         return [
-            ((*labels, f"{start}:{stop}"), clone(kernel).set_params(window=(start, stop)))
-            for start, stop in windows
+            ((*labels, f"{start}:{stop}"), clone(kernel).set_params(window=(start, stop))) for start, stop in windows
         ]
 
     def _where(self, X, columns):

@@ -100,7 +100,7 @@ class CentralPath:
         d = np.empty_like(r)
         rows, moves = self.machine._newton(self.combined, free, (D * r)[None], D)
         d[rows] = moves[..., 0]
-        df = self.combined.apply_change(d)
+        df = self.combined.apply(d)
         db = self._bias_step(D * r - df - D * d, D) if self.machine.balanced else 0.0
         quad, slope, bend = 0.5 * float(np.vdot(self.a, self.f)), float(np.vdot(d, self.f)), 0.5 * float(np.vdot(d, df))
         descent = -slope + float(np.vdot(target, df + db))

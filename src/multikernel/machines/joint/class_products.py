@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from multikernel.machines.joint.crammer_singer import CrammerSinger
-from multikernel.machines.joint.newton_systems import Differences
+from multikernel.machines.joint.newton_systems import DifferencesNewtonSystem
 from multikernel.machines.joint.product_loops import climb_products, product_block
 from multikernel.machines.joint.rows import Ascent
 
@@ -42,7 +42,7 @@ class ProductCrammerSinger(CrammerSinger):
     (array([1., 0.]), 1.0)
     """
 
-    words = "output_kernels"
+    description = "output_kernels"
 
     @property
     def _ascent(self):
@@ -70,7 +70,7 @@ def _some(free: np.ndarray) -> np.ndarray:
     return some
 
 
-class ProductDifferences(Differences):
+class ProductDifferences(DifferencesNewtonSystem):
     """Newton steps on the free entries, the kernel being sum_r M_r (x) W_r."""
 
     def _fill(self, combined, lo, hi, M):
@@ -91,9 +91,9 @@ class _ProductAscent(Ascent):
             self.rowmeans = combined.rowmeans
             self.grand = self.rowmeans.mean(axis=1)
             self.diags = np.maximum(self.diags - 2.0 * self.rowmeans + self.grand[:, None], 0.0)
-        if "largest" not in combined.made:
-            combined.made["largest"] = np.linalg.eigvalsh(combined.W)[:, -1]
-        self.steepest = combined.made["largest"] @ self.diags
+        if "largest" not in combined.cache:
+            combined.cache["largest"] = np.linalg.eigvalsh(combined.W)[:, -1]
+        self.steepest = combined.cache["largest"] @ self.diags
         self.zero = np.zeros_like(self.S)
         # a step within a row is c^2 operations, the slopes of the others n c
         self.within = min(_WITHIN, max(1, n // len(self.S)))
@@ -111,7 +111,7 @@ class _ProductAscent(Ascent):
         machine, change = self.machine, a - self.A.T
         g, t = self.G.T, self.t
         if change.any():
-            g = g - self.combined.apply_change(change)
+            g = g - self.combined.apply(change)
             if machine.balanced:
                 sums = change.sum(axis=0)
                 for r, m, W in zip(self.rowmeans, self.grand, self.combined.W, strict=True):

@@ -58,7 +58,7 @@ class CrammerSinger(RowMachine):
     (array([1., 0.]), 1.0)
     """
 
-    words = "the joint loss 'hinge'"
+    description = "the joint loss 'hinge'"
 
     def __init__(
         self, y: np.ndarray, C: float | np.ndarray = 1.0, fit_intercept: bool = True, n_classes: int | None = None
@@ -136,7 +136,7 @@ class CrammerSinger(RowMachine):
                 # what a small penalty does not settle a larger one may
                 ascent.stiffen(_RAISE)
                 continue
-            f = ascent.f + combined.apply_change(a - ascent.start)
+            f = ascent.f + combined.apply(a - ascent.start)
             if polished is not None and self._value(a, f) < self._value(*polished):
                 a, f = polished
             a, f, gap = self._polish(combined, a, f, accuracy)
@@ -153,8 +153,8 @@ class CrammerSinger(RowMachine):
         G = low_rank_factor(combined, self.n_classes)
         if G is None:
             return None
-        a = self.repair(solve_low_rank(G, self.y, self.C, self.n_classes, self.balanced))
-        return a, combined.apply_change(a)
+        a = self.make_feasible(solve_low_rank(G, self.y, self.C, self.n_classes, self.balanced))
+        return a, combined.apply(a)
 
     def _polish(self, combined: Combined, a: np.ndarray, f: np.ndarray, accuracy: float):
         """Newton steps on the free entries, each as far as the bounds allow: what single rows cannot do on low ranks.
@@ -173,8 +173,8 @@ class CrammerSinger(RowMachine):
                 ratio = np.where(step > 0, (self.upper - a) / step, np.inf)
             t = min(1.0, float(ratio.min()))
             if t > 0:
-                new = self.repair(np.where(ratio <= t, self.upper, a + t * step))
-                f = f + combined.apply_change(new - a)
+                new = self.make_feasible(np.where(ratio <= t, self.upper, a + t * step))
+                f = f + combined.apply(new - a)
                 a = new
             if t < 1.0:
                 free &= ratio > t

@@ -119,9 +119,7 @@ def move_multipliers(b, t, S, rho, columns, before):
 
 
 @njit(cache=True, nogil=True)
-def choose_rows(
-    G, A, mask, r, s, S, t, b, rho, C, y, have, balanced, target, tight, before, more, wanted, top, low
-):
+def choose_rows(G, A, mask, r, s, S, t, b, rho, C, y, have, balanced, target, tight, before, more, wanted, top, low):
     """Move the multipliers where the rows are settled, and find which rows violate their conditions most.
 
     Slopes are G + r s' + t; S are the column sums. Sets: b, t, rho; top, the violations, and low; ``wanted``, the rows

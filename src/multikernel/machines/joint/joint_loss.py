@@ -21,7 +21,7 @@ from multikernel.machines.base import Curvature, Machine
 from multikernel.machines.joint.central_path import _FASTER, CentralPath
 from multikernel.machines.joint.hinge_loops import CONVERGED
 from multikernel.machines.joint.loss_loops import row_gaps, sweep
-from multikernel.machines.joint.newton_systems import Projected
+from multikernel.machines.joint.newton_systems import ProjectedNewtonSystem
 from multikernel.machines.joint.rows import BURST, FINER, ROUNDING, ROWS, Ascent, BestBiases, RowMachine
 from multikernel.machines.joint.smooth_biases import joint_biases
 
@@ -94,7 +94,7 @@ class JointLoss(RowMachine):
         self.scale = float(self._losses(np.zeros((self.n_samples, self.n_classes))).sum())
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         return f"the joint loss {loss_name(self.loss)!r}"
 
     # ---- value and conjugate
@@ -126,7 +126,7 @@ class JointLoss(RowMachine):
     def carry_over(self, a: np.ndarray, other: Machine) -> np.ndarray:
         """Return a in proportion to the costs."""
         costs = getattr(other, "C", self.C)
-        return self.repair(a * (self.C / costs)[:, None])
+        return self.make_feasible(a * (self.C / costs)[:, None])
 
     def _room(self, a, u, v):
         """Moves from class u to class v in proportion to what they cost least, within the bounds."""
@@ -187,18 +187,18 @@ class JointLoss(RowMachine):
             elif gap > 0.5 * before:
                 break
             before = gap
-        f = ascent.f + combined.apply_change(a - ascent.start)
+        f = ascent.f + combined.apply(a - ascent.start)
         return self._polish(combined, a, f, accuracy)[0]
 
     def _refined(self, combined: Combined, a: np.ndarray, ascent: Ascent) -> np.ndarray:
         """Return a after a Newton step, where the loss has a Hessian: a gap of rounding leaves its root in a."""
         if not isinstance(self.loss, Multinomial):
             return a
-        f = ascent.f + combined.apply_change(a - ascent.start)
+        f = ascent.f + combined.apply(a - ascent.start)
         path = CentralPath(self, combined, a, f, self.best_biases(f) if self.balanced else np.zeros(self.n_classes))
         path.step(1.0)
-        new = self.repair(path.a)
-        there = path.f + combined.apply_change(new - path.a)
+        new = self.make_feasible(path.a)
+        there = path.f + combined.apply(new - path.a)
         return new if self._gap(new, there)[0] <= self._gap(a, f)[0] + 1e-15 * self.scale else a
 
     def _polish(self, combined, a, f, accuracy):
@@ -221,8 +221,8 @@ class JointLoss(RowMachine):
                 steps += 1
                 if promise <= max(1e-2 * mu * self.scale if not multinomial or mu > 1 else 0.0, 0.1 * accuracy):
                     break
-            new = self.repair(path.a)
-            there = path.f + combined.apply_change(new - path.a)
+            new = self.make_feasible(path.a)
+            there = path.f + combined.apply(new - path.a)
             gap = self._gap(new, there)[0]
             if gap < best[2]:
                 best = new, there, gap
@@ -243,7 +243,9 @@ class JointLoss(RowMachine):
             # every entry is free, with a D of its own
             D = np.minimum(D, _HUGE / self.C[:, None])
             R = np.maximum(self._residual(a, f), -np.log(_HUGE) - np.abs(f).max())
-            Z = Projected(combined, D, self.balanced).solve(np.concatenate([F, R[None]]), _LOOSE, _ITERATIONS)
+            Z = ProjectedNewtonSystem(combined, D, self.balanced).solve(
+                np.concatenate([F, R[None]]), _LOOSE, _ITERATIONS
+            )
             if Z is not None:
                 H = F.reshape(p, -1) @ Z[..., :p].reshape(-1, p)
                 return Curvature(0.5 * (H + H.T), np.arange(self.n_samples), Z[..., :p], Z[..., p])

@@ -15,7 +15,7 @@ from multikernel.gram.dense_loops import gather_block
 from multikernel.machines.joint.hinge_loops import add_block, complete, difference_block
 
 
-class Differences:
+class DifferencesNewtonSystem:
     """The factorised problem for one set of free entries.
 
     Parameters
@@ -105,8 +105,8 @@ class Differences:
 _RIDGE = {"f": 1e-6, "d": 1e-11}
 
 
-class ClassBlocks:
-    """The inverses and the factorised system for one set of free entries; parameters as in ``Differences``."""
+class ClassBlocksNewtonSystem:
+    """The inverses and the factorised system for one set of free entries; parameters as in the class above."""
 
     def __init__(
         self, combined: Combined, free: np.ndarray, balanced: bool, diagonal: np.ndarray | None = None
@@ -172,7 +172,7 @@ class ClassBlocks:
         return Z
 
 
-class Projected:
+class ProjectedNewtonSystem:
     """The problem for one D.
 
     Parameters

@@ -17,7 +17,7 @@ import numpy as np
 from multikernel.gram.combined import Combined
 from multikernel.machines.base import Machine
 from multikernel.machines.joint.hinge_loops import CONVERGED, NEEDS_ROWS, project_rows
-from multikernel.machines.joint.newton_systems import ClassBlocks, Differences
+from multikernel.machines.joint.newton_systems import ClassBlocksNewtonSystem, DifferencesNewtonSystem
 
 # row steps of a burst for each step asked for: they are cheap beside the outputs of all kernels
 BURST = 10
@@ -85,7 +85,7 @@ class RowMachine(Machine):
     def start(self):
         return np.zeros((self.n_samples, self.n_classes))
 
-    def repair(self, a):
+    def make_feasible(self, a):
         out = np.empty((self.n_samples, self.n_classes))
         project_rows(np.ascontiguousarray(a), self.bounds, self.y, out)
         return self._balance(out) if self.balanced else out
@@ -156,7 +156,7 @@ class RowMachine(Machine):
         counts = free.sum(axis=0).astype(float)
         rows = np.flatnonzero(free.any(axis=1))
         many = (counts.sum() - len(rows)) ** 3 > _DEARER * (np.sum(3.0 * counts**3) + float(len(rows)) ** 3)
-        blocks = (ClassBlocks if many else Differences)(combined, free, self.balanced, D)
+        blocks = (ClassBlocksNewtonSystem if many else DifferencesNewtonSystem)(combined, free, self.balanced, D)
         return rows, blocks.solve(R)
 
 
@@ -218,7 +218,7 @@ class Ascent:
         change = a - self.A.T
         if not change.any():
             return self.G, self.t
-        return self.G - self.combined.apply_change(change).T, self.t + change.T @ (self.r - self.mean)
+        return self.G - self.combined.apply(change).T, self.t + change.T @ (self.r - self.mean)
 
     def gap(self, a: np.ndarray) -> float:
         """Return the gap of feasible coefficients, with the multipliers as biases."""

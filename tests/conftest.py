@@ -1,0 +1,1 @@
+"""The folder of this file is where tests import shared problems, references and certificates from."""

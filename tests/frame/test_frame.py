@@ -1,0 +1,115 @@
+"""The small parts of the frame: threads, factorisation, cut model, certificate."""
+
+import os
+import pickle
+
+import numpy as np
+import pytest
+from problems import random_problem
+from scipy.linalg import LinAlgError
+from threadpoolctl import threadpool_info, threadpool_limits
+
+from multikernel.certificate import certify, relative_gap
+from multikernel.gram.cholesky import solve_spd
+from multikernel.gram.dense import DenseGram
+from multikernel.machines.svc import SVC
+from multikernel.mixing.norms import mixing_for
+from multikernel.problem import Point, Problem
+from multikernel.solvers.cut_model import CutModel
+from multikernel.threads import Team, available_threads, resolve_threads, single_threaded_blas
+
+
+@pytest.mark.parametrize("n_threads", [1, 2, 3])
+def test_a_team_returns_results_in_order_and_splits_everything(n_threads):
+    team = Team(n_threads)
+    assert team.run(lambda i=i: i * i for i in range(7)) == [i * i for i in range(7)]
+    for n in (0, 1, 5, 100):
+        spans = team.split(n, 3)
+        assert [i for lo, hi in spans for i in range(lo, hi)] == list(range(n))
+        assert team.split(n, 3, item_bytes=10) == team.split(n, n)
+        assert team.split(n, 3, item_bytes=1 << 30) == spans
+    assert pickle.loads(pickle.dumps(team)).run([lambda: 1, lambda: 2]) == [1, 2]
+
+
+def blas_threads() -> set[int]:
+    return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
+
+
+def test_the_limit_of_blas_is_lifted_by_the_last_that_holds_it():
+    with threadpool_limits(2, user_api="blas"):
+        before = blas_threads()
+        first, second = single_threaded_blas(), single_threaded_blas()
+        first.__enter__()
+        second.__enter__()
+        first.__exit__(None, None, None)
+        assert blas_threads() == {1}
+        with pytest.raises(RuntimeError), single_threaded_blas():
+            raise RuntimeError
+        assert blas_threads() == {1}
+        second.__exit__(None, None, None)
+        assert blas_threads() == before
+        with single_threaded_blas():
+            assert blas_threads() == {1}
+        assert blas_threads() == before
+
+
+def test_an_error_in_a_thread_reaches_the_caller():
+    def fail():
+        raise RuntimeError("inside")
+
+    with pytest.raises(RuntimeError, match="inside"):
+        Team(2).run([lambda: None, fail])
+
+
+def test_threads_follow_the_environment(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    assert available_threads() == resolve_threads(None) == resolve_threads(-1) == 1
+    monkeypatch.delenv("OMP_NUM_THREADS")
+    assert available_threads() == len(os.sched_getaffinity(0))
+    assert resolve_threads(5) == 5
+
+
+@pytest.mark.parametrize("n", [3, 512, 513, 800])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("threads", [1, 2, 8])
+def test_solve_spd_solves(n, dtype, threads):
+    rng = np.random.default_rng(n)
+    X = rng.normal(size=(n, n))
+    A = (X @ X.T / n + np.eye(n)).astype(dtype)
+    rhs = rng.normal(size=(n, 3))
+    x = solve_spd(A.copy(), rhs, Team(threads))
+    assert A.astype(float) @ x == pytest.approx(rhs, abs=1e-3 if dtype == np.float32 else 1e-9)
+
+
+@pytest.mark.parametrize("n", [5, 600])
+@pytest.mark.parametrize("threads", [1, 8])
+def test_solve_spd_refuses_indefinite_matrices(n, threads):
+    with pytest.raises(LinAlgError):
+        solve_spd(-np.eye(n), np.ones((n, 1)), Team(threads))
+
+
+@pytest.mark.parametrize("index", range(14))
+def test_cut_model_bounds_the_optimum_for_any_multipliers(index):
+    problem = random_problem(index)
+    mixing = mixing_for(problem.norm)
+    machine, gram = SVC(problem.y, problem.C), DenseGram(problem.stack)
+    rng = np.random.default_rng(index)
+    cuts = CutModel(mixing, problem.p)
+    for _ in range(4):
+        a = machine.make_feasible(rng.normal(size=problem.n) * problem.C)
+        cuts.add(machine.dual(a), gram.quad(a))
+    beta, bound = cuts.minimise()
+    model = max(g - 0.5 * beta @ q for g, q in zip(cuts.g, cuts.q, strict=True))
+    size = max(abs(model), 1e-6 * machine.scale)
+    assert bound <= model + 1e-9 * size
+    assert bound == pytest.approx(model, abs=1e-4 * size)
+    # J(beta) of a solved point is above every bound
+    point = Point(Problem(gram, machine, mixing), beta)
+    point.solve(1e-9 * machine.scale)
+    assert certify(point).upper >= bound - 1e-9 * size
+    assert cuts.bound(rng.random(len(cuts.g))) <= bound + 1e-6 * size
+
+
+def test_relative_gap_has_a_floor_and_is_never_negative():
+    assert relative_gap(1.0, 1.0 + 1e-16, 1e-3) == 0.0
+    assert relative_gap(0.0, -1e-5, 1e-3) == pytest.approx(1e-2)

@@ -1,0 +1,283 @@
+"""The parts of the machine for joint losses: formulas, row steps, biases, Newton systems, warm starts."""
+
+import numpy as np
+import pytest
+from problems_joint_losses import LOSSES, biases, names
+from reference_joint import conic_other, joint_infeasibility
+from test_joint import draw
+
+from multikernel.gram.combined import Combined
+from multikernel.gram.dense import DenseGram
+from multikernel.losses import Hinge, LargestMargin, Logistic, Multinomial, joint_form
+from multikernel.machines.joint.central_path import CentralPath, smooth_loss
+from multikernel.machines.joint.joint_loss import JointLoss
+from multikernel.machines.joint.loss_loops import loss_of_excess, price, row_gap, row_step
+from multikernel.machines.joint.newton_systems import (
+    ClassBlocksNewtonSystem,
+    DifferencesNewtonSystem,
+    ProjectedNewtonSystem,
+)
+from multikernel.machines.joint.smooth_biases import joint_biases
+from multikernel.mixing.norms import mixing_for
+from multikernel.problem import Point, Problem
+from multikernel.solve import solve
+
+# ---- losses and rows
+
+
+@names
+def test_conjugates_are_those_of_the_values(loss):
+    """The largest of -<a, f> - l(f) over f: no f does better, and one attains it; and Theorem 1 with its eta."""
+    rng = np.random.default_rng(0)
+    form = joint_form(LOSSES[loss])
+    for _ in range(5):
+        c, y = 4, np.array([int(rng.integers(4))])
+        share = rng.dirichlet(np.ones(c - 1)) * rng.uniform(0.1, 0.9)
+        a = np.insert(-share, y[0], share.sum())
+        f = rng.normal(size=(2000, c)) * rng.uniform(0.1, 5.0, (2000, 1))
+        worth = -f @ a - form.value(f, np.repeat(y, 2000))
+        best = form.inverse_gradient(a[None], y)
+        assert form.conjugate(a[None], y)[0] >= worth.max() - 1e-12
+        assert form.conjugate(a[None], y)[0] == pytest.approx(-(best @ a)[0] - form.value(best, y)[0], abs=1e-12)
+        if isinstance(form, LargestMargin):
+            # no eta on the simplex does better than the sum
+            eta = rng.dirichlet(np.ones(c - 1))
+            other = float(eta @ form.loss.conjugate(share / eta, np.ones(c - 1)))
+            assert form.conjugate(a[None], y)[0] <= other + 1e-12
+
+
+@names
+def test_derivatives_of_the_conjugate(loss):
+    rng = np.random.default_rng(1)
+    form, y = joint_form(LOSSES[loss]), np.array([2])
+    share = rng.dirichlet(np.ones(3)) * 0.6
+    a = np.insert(-share, 2, share.sum())
+    f = form.inverse_gradient(a[None], y)
+    # a step along e_u - e_v keeps the row in the set
+    for u, v in ((0, 2), (2, 1), (1, 0)):
+        d = 1e-5 * (np.eye(4)[u] - np.eye(4)[v])
+        high, low, here = (form.conjugate((a + t * d)[None], y)[0] for t in (1, -1, 0))
+        assert (high - low) / 2e-5 == pytest.approx(-(f[0, u] - f[0, v]), rel=1e-6, abs=1e-8)
+        D = form.curvature(a[None], y)[0]
+        assert (high + low - 2 * here) / 1e-10 == pytest.approx(D[u] + D[v], rel=1e-3, abs=1e-4)
+
+
+def test_only_known_losses_have_a_joint_form():
+    class Own(Logistic):
+        pass
+
+    assert joint_form(Hinge()) is None and joint_form(Own()) is None
+    with pytest.raises(ValueError, match="must have a form for all classes at once"):
+        JointLoss(np.array([0, 1, 2]), Hinge())
+
+
+@pytest.mark.loops
+@names
+def test_row_steps_leave_no_gap(loss):
+    """After the exact step k (a - z) is a subgradient: the row's gap is zero there, and positive elsewhere."""
+    rng = np.random.default_rng(0)
+    form = joint_form(LOSSES[loss]).form
+    for _ in range(60):
+        c = int(rng.integers(2, 7))
+        C, k, y = 10 ** rng.uniform(-2, 3), 10 ** rng.uniform(-3, 2), int(rng.integers(c))
+        z, out = C * rng.normal(size=c) * 10 ** rng.uniform(-1, 2), np.empty(c)
+        row_step(*form, z, k, C, y, np.empty(c), np.empty(c, np.intp), out)
+        s = k * (out - z)
+        size = C * (1.0 + np.abs(s).max())
+        assert abs(out.sum()) <= 1e-12 * np.abs(out).max() and (np.delete(out, y) <= 0).all()
+        assert row_gap(*form, s, out, C, y) <= 1e-8 * size
+        assert row_gap(*form, s + rng.normal(size=c), out, C, y) >= -1e-12 * size
+
+
+@pytest.mark.loops
+@names
+def test_loops_have_the_formulas_of_the_losses(loss):
+    form, rng = joint_form(LOSSES[loss]), np.random.default_rng(0)
+    f, y = 3 * rng.normal(size=(20, 4)), np.arange(20) % 4
+    share = 0.9 * rng.dirichlet(np.ones(3), 20)
+    for i in range(20):
+        a = np.insert(-share[i], y[i], share[i].sum())
+        gap = form.value(f, y)[i] + form.conjugate(a[None], y[[i]])[0] + a @ f[i]
+        assert row_gap(*form.form, f[i], a, 1.0, y[i]) == pytest.approx(gap, abs=1e-12)
+        if isinstance(form, LargestMargin):
+            t = -form.margins(f, y)[i]
+            assert loss_of_excess(*form.form, t)[0] == pytest.approx(form.value(f, y)[i], rel=1e-12)
+            assert price(*form.form, a[y[i]]) == pytest.approx(form.conjugate(a[None], y[[i]])[0], rel=1e-12)
+
+
+@pytest.mark.loops
+@names
+@pytest.mark.parametrize("n, c, size", [(6, 2, 1.0), (30, 3, 5.0), (24, 5, 0.1), (30, 3, 300.0)])
+def test_best_biases_are_best(loss, n, c, size):
+    """No loss of other biases is below, near or far: the problem is convex."""
+    rng = np.random.default_rng([n, c])
+    form = joint_form(LOSSES[loss])
+    y, C = np.arange(n) % c, rng.uniform(0.5, 2.0, n)
+    f = size * (rng.normal(size=(n, c)) + rng.normal(size=c)) + np.eye(c)[y]
+    b = joint_biases(f, C, y, np.zeros(c), form.form, 1e-12)
+    least = float(C @ form.value(f + b, y))
+    for scale in (1e-4, 1e-2, 1.0):
+        for _ in range(30):
+            other = b + scale * size * rng.normal(size=c)
+            assert float(C @ form.value(f + other, y)) >= least - 1e-10 * (least + C.sum())
+
+
+@names
+def test_smooth_losses_are_above_and_have_the_gradients_they_say(loss):
+    rng = np.random.default_rng(0)
+    form = joint_form(LOSSES[loss])
+    f, y = 2 * rng.normal(size=(6, 4)), np.arange(6) % 4
+    mu = 1.0 if loss == "multinomial" else 0.05
+    value, a, D = smooth_loss(f, y, form.form, mu)
+    assert (value >= form.value(f, y) - 1e-12).all() and (D >= 0).all()
+    for u in range(4):
+        d = 1e-6 * np.eye(4)[u]
+        slope = (smooth_loss(f + d, y, form.form, mu)[0] - smooth_loss(f - d, y, form.form, mu)[0]) / 2e-6
+        np.testing.assert_allclose(-a[:, u], slope, atol=1e-7)
+    np.testing.assert_allclose(a.sum(axis=1), 0.0, atol=1e-12)
+
+
+# ---- Newton's method
+
+
+@biases
+@names
+def test_newton_steps_alone_reach_the_optimum(loss, fit_intercept):
+    stack, y, C, norm, c, _ = draw(21, n=20, norm=np.inf)
+    machine = JointLoss(y, LOSSES[loss], C, fit_intercept, c)
+    point = Point(Problem(DenseGram(stack), machine, mixing_for(norm)))
+    a, f, gap = machine._polish(point.combined, point.a, point.f, 1e-9 * machine.scale)
+    assert gap <= 1e-9 * machine.scale
+    upper = machine.primal(f, float(np.vdot(a, f)))[0]
+    assert upper == pytest.approx(conic_other(stack, y, C, norm, loss, fit_intercept), rel=1e-5)
+
+
+@pytest.mark.parametrize("balanced", [True, False])
+@pytest.mark.parametrize("kind", [DifferencesNewtonSystem, ClassBlocksNewtonSystem])
+def test_newton_systems_with_a_diagonal(kind, balanced):
+    """Stationary over its directions: R - KZ - D Z is b_u + tau_i on the free entries."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20, 3))
+    combined = Combined(DenseGram(np.exp(-2.0 * ((X[:, None] - X) ** 2).sum(axis=2))[None]), np.ones(1))
+    free = rng.random((20, 4)) < 0.7
+    free &= free.sum(axis=1, keepdims=True) > 1
+    R, D = rng.normal(size=(1, 20, 4)), rng.uniform(0.0, 3.0, (20, 4))
+    blocks = kind(combined, free, balanced, D)
+    Z = np.zeros((20, 4))
+    Z[blocks.rows] = blocks.solve(R)[..., 0]
+    left = R[0] - combined.matrix @ Z - D * Z
+    i, u = np.nonzero(free)
+    design = np.hstack([np.eye(20)[i], np.eye(4)[u] if balanced else np.zeros((len(i), 0))])
+    assert np.abs(left[i, u] - design @ np.linalg.lstsq(design, left[i, u], rcond=None)[0]).max() < 1e-6
+    np.testing.assert_allclose(Z.sum(axis=1), 0.0, atol=1e-9)
+    if balanced:
+        np.testing.assert_allclose(Z.sum(axis=0), 0.0, atol=1e-8)
+
+
+@pytest.mark.parametrize("balanced", [True, False])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_newton_systems_by_iterations(dtype, balanced):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 3))
+    K = np.exp(-0.3 * ((X[:, None] - X) ** 2).sum(axis=2)).astype(dtype)
+    combined = Combined(DenseGram(K[None]), np.ones(1))
+    R, D = rng.normal(size=(3, 30, 4)) + 50.0, 10 ** rng.uniform(-1, 6, (30, 4))
+    exact = DifferencesNewtonSystem(
+        Combined(DenseGram(K[None].astype(float)), np.ones(1)), np.ones((30, 4), bool), balanced, D
+    )
+    projected = ProjectedNewtonSystem(combined, D, balanced)
+    Z = projected.solve(R, 1e-12 if dtype == np.float64 else 1e-8, 100)
+    np.testing.assert_allclose(Z, exact.solve(R), atol=(1e-6 if dtype == np.float64 else 1e-3) * np.abs(Z).max())
+    np.testing.assert_allclose(Z.sum(axis=1), 0.0, atol=1e-5)
+    assert projected.solve(R, 1e-12, 1) is None
+
+
+def noisy_corners(n: int) -> tuple[np.ndarray, DenseGram]:
+    """Three classes, and Gaussian kernels of two widths."""
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(n, 3))
+    y = np.argmax(X + 0.5 * rng.normal(size=X.shape), axis=1)
+    distances = ((X[:, None] - X) ** 2).sum(axis=2)
+    return y, DenseGram(np.exp(-np.array([[[0.1]], [[1.0]]]) * distances))
+
+
+@biases
+def test_large_multinomial_problems_answer_by_iterations(fit_intercept):
+    y, gram = noisy_corners(350)
+    machine = JointLoss(y, Multinomial(), 0.5, fit_intercept)
+    problem = Problem(gram, machine, mixing_for(1.0))
+    beta, move = np.array([0.4, 0.6]), np.array([1e-4, -1e-4])
+    here, there = Point(problem, beta), Point(problem, beta + move)
+    for point in (here, there):
+        point.solve(1e-11)
+    c = machine.curvature(here.combined, here.a, here.f, here.F)
+    assert len(c.free) == 350
+    np.testing.assert_allclose(-0.5 * (there.q - here.q), c.H @ move, rtol=0.03)
+    solution = solve(problem, tol=1e-6)
+    assert solution.status == "converged" and solution.n_iter <= 10
+
+
+@biases
+@names
+def test_curvature_predicts_the_next_solution(loss, fit_intercept):
+    y, gram = noisy_corners(40)
+    machine = JointLoss(y, LOSSES[loss], 1.0, fit_intercept)
+    problem = Problem(gram, machine, mixing_for(1.0))
+    beta, move = np.array([0.4, 0.6]), np.array([1e-4, -1e-4])
+    here, there = Point(problem, beta), Point(problem, beta + move)
+    for point in (here, there):
+        point.solve(1e-12)
+    c = machine.curvature(here.combined, here.a, here.f, here.F)
+    change = there.a - here.a
+    np.testing.assert_allclose(c.predicted(here.a, move, False) - here.a, change, atol=0.03 * np.abs(change).max())
+    np.testing.assert_allclose(-0.5 * (there.q - here.q), c.H @ move, rtol=0.03)
+    assert np.abs(c.response.sum(axis=1)).max() < 1e-9 * np.abs(c.response).max()
+
+
+def test_a_path_keeps_the_primal_falling():
+    stack, y, C, norm, c, _ = draw(12, n=20)
+    machine = JointLoss(y, Multinomial(), C, True, c)
+    point = Point(Problem(DenseGram(stack), machine, mixing_for(norm)))
+    path = CentralPath(machine, point.combined, point.a, point.f, np.zeros(c))
+
+    def primal():
+        return 0.5 * float(np.vdot(path.a, path.f)) + path.smooth(path.f + path.b, 1.0)[0]
+
+    values = [primal()]
+    while path.step(1.0) > 1e-9 * machine.scale:
+        values.append(primal())
+    assert len(values) >= 3 and (np.diff(values) < 0).all()
+    np.testing.assert_allclose(path.a.sum(axis=0), 0.0, atol=1e-9 * machine.scale)
+
+
+# ---- starts
+
+
+@biases
+@names
+def test_repair_is_feasible_and_leaves_feasible_points_alone(loss, fit_intercept):
+    rng = np.random.default_rng(0)
+    y, C = rng.integers(0, 5, 40), rng.uniform(0.1, 10.0, 40)
+    machine = JointLoss(y, LOSSES[loss], C, fit_intercept, 5)
+    for A in (machine.start(), machine.make_feasible(10 * rng.normal(size=(40, 5)))):
+        most = np.maximum(C, A.max(axis=1)) if loss == "squared_hinge" else C
+        assert joint_infeasibility(A, y, most, fit_intercept) < 1e-12
+        np.testing.assert_allclose(machine.make_feasible(A), A, atol=1e-11)
+        assert np.isfinite(machine.dual(A))
+
+
+@names
+def test_warm_starts_carry_over_to_other_costs(loss):
+    stack, y, C, norm, c, flag = draw(24, n=40)
+    machines = [JointLoss(y, LOSSES[loss], cost, flag, c) for cost in (C, 1.2 * C)]
+    gram = DenseGram(stack)
+    first = solve(Problem(gram, machines[0], mixing_for(norm)), tol=1e-7)
+    a = machines[1].carry_over(first.dual_coef, machines[0])
+    most = np.maximum(1.2 * C, a.max(axis=1)) if loss == "squared_hinge" else 1.2 * C
+    assert joint_infeasibility(a, y, most, flag) < 1e-12
+    problem = Problem(gram, machines[1], mixing_for(norm))
+    warm = solve(problem, tol=1e-6, start=(first.weights, a, (first.dual_coef, first.outputs)))
+    cold = solve(problem, tol=1e-6)
+    assert warm.upper == pytest.approx(cold.upper, rel=1e-5) and warm.n_iter <= cold.n_iter
+    again = solve(problem, tol=1e-4, start=(cold.weights, cold.dual_coef))
+    assert again.n_iter == 0

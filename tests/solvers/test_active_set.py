@@ -1,0 +1,367 @@
+"""Short lists of kernels: against a conic solver, against the solver that keeps all of them, and for safety."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from problems import random_problem
+from reference import conic_solution
+from sklearn.base import clone
+
+from multikernel import MKLClassifier, MKLRegressor
+from multikernel.gram.dense import DenseGram
+from multikernel.gram.dense_loops import add_both_sides
+from multikernel.gram.lazy import LazyGram
+from multikernel.gram.row_store import RowStore
+from multikernel.gram.subset import KernelsGram
+from multikernel.kernels import RBF, Linear, per_group, rbf_family
+from multikernel.kernels.function import FunctionKernel
+from multikernel.losses import Logistic
+from multikernel.machines.ridge import Ridge
+from multikernel.machines.smooth import Smooth
+from multikernel.machines.subsample import draw
+from multikernel.machines.svc import SVC
+from multikernel.machines.svr import SVR
+from multikernel.mixing.norms import Ball, Simplex
+from multikernel.problem import Point, Problem
+from multikernel.solve import choose_solver, solve
+from multikernel.solvers.active_set import ActiveSet
+
+
+def samples(n: int, groups: int, seed: int = 0, noise: float = 0.5) -> tuple[np.ndarray, np.ndarray]:
+    """Two columns a group, of which the first three groups have a say."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 2 * groups))
+    score = X[:, 0] + np.sin(2.0 * X[:, 2]) + X[:, 4] * X[:, 5] + noise * rng.normal(size=n)
+    return X, score - np.median(score)
+
+
+def gaussians(X: np.ndarray, groups: int, widths=(0.3, 1.0, 3.0, 30.0)) -> np.ndarray:
+    """Gaussian kernels of every group at every width, each divided by its variance."""
+    stack = []
+    for g in range(groups):
+        Z = X[:, 2 * g : 2 * g + 2]
+        D = np.square(Z[:, None] - Z[None]).sum(axis=2)
+        stack += [np.exp(-D / w) for w in widths]
+    return np.array([K / (1.0 - K.mean()) for K in stack])
+
+
+def lazily(K: np.ndarray, budget: float = 0.0, **options) -> LazyGram:
+    def compute(kernels, idx):
+        return ((k, K[k, idx]) for k in kernels)
+
+    return LazyGram(compute, np.diagonal(K, axis1=1, axis2=2), budget=budget, **options)
+
+
+DEGENERATE = {
+    "none": lambda K: K,
+    "zero and constant": lambda K: np.concatenate([K, 0.0 * K[:1], np.ones_like(K[:1])]),
+    "repeated": lambda K: np.concatenate([K, K[:5], 1.0 * K[:3]]),
+    "scales": lambda K: K * np.logspace(-2, 2, len(K))[:, None, None],
+    "rank one": lambda K: np.concatenate([K[::4], [np.outer(v, v) for v in K[0, :20]]]),
+}
+
+
+@pytest.mark.parametrize("C", [0.1, 1.0, 30.0])
+@pytest.mark.parametrize("kind", DEGENERATE)
+def test_agrees_with_the_solver_that_keeps_all_kernels(kind, C):
+    X, score = samples(90, 12)
+    K = DEGENERATE[kind](gaussians(X, 12))
+    machine = SVC(np.sign(score), C)
+    whole = solve(Problem(DenseGram(K), machine, Simplex()), "newton", tol=1e-6)
+    for samples_drawn in (50, 20):
+        short = solve(Problem(lazily(K), machine, Simplex()), ActiveSet(samples=samples_drawn), tol=1e-6)
+        assert short.status == "converged"
+        assert short.solver == "active-set"
+        assert short.upper == pytest.approx(whole.upper, rel=1e-5)
+        assert short.lower <= whole.upper * (1 + 1e-9)
+        np.testing.assert_allclose(short.outputs, np.einsum("kij,j->ki", K, short.dual_coef), atol=1e-8 * C * len(K[0]))
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_agrees_with_a_conic_solver(fit_intercept):
+    X, score = samples(40, 10, seed=3)
+    K, y = gaussians(X, 10), np.sign(score)
+    reference = conic_solution(K, y, 5.0, 1.0, fit_intercept=fit_intercept)
+    problem = Problem(lazily(K), SVC(y, 5.0, fit_intercept), Simplex())
+    short = solve(problem, "active-set", tol=1e-6)
+    assert short.upper == pytest.approx(reference.value, rel=1e-5)
+    assert max(short.history["lower"]) <= reference.upper * (1 + 1e-9)
+
+
+MACHINES = {
+    "tube": lambda score: SVR(score, 2.0, 0.2),
+    "squared": lambda score: Ridge(score, 0.5, fit_intercept=True),
+    "two targets": lambda score: Ridge(np.column_stack([score, np.sin(3.0 * score)]), 0.5),
+    "logistic": lambda score: Smooth(np.sign(score), Logistic(), 2.0, fit_intercept=True),
+}
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_every_machine_that_draws(name):
+    X, score = samples(120, 10, seed=1)
+    K = gaussians(X, 10)
+    machine = MACHINES[name](score)
+    whole = solve(Problem(DenseGram(K), machine, Simplex()), "newton", tol=1e-6)
+    short = solve(Problem(lazily(K), machine, Simplex()), "active-set", tol=1e-6)
+    assert (whole.status, short.status) == ("converged", "converged")
+    assert short.upper == pytest.approx(whole.upper, rel=1e-5)
+
+
+# ---- screening
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_kernels_that_are_left_out_have_no_weight_at_the_optimum(seed):
+    rng = np.random.default_rng(seed)
+    n, groups = int(rng.integers(20, 90)), int(rng.integers(4, 12))
+    X, score = samples(n, groups, seed, noise=float(rng.choice([0.1, 1.0])))
+    K = gaussians(X, max(groups, 3)) if groups > 2 else gaussians(X, 3)
+    C = rng.uniform(0.2, 3.0, n) * 10.0 ** rng.uniform(-2, 1)
+    machine = Ridge(score, C, fit_intercept=bool(seed % 2))
+    exact = solve(Problem(DenseGram(K), machine, Simplex()), "newton", tol=1e-10)
+    solver, found = ActiveSet(samples=20), []
+    for tol in (1e-1, 1e-2, 1e-4, 1e-6):
+        near = solve(Problem(DenseGram(K), machine, Simplex()), "newton", tol=tol)
+        point = Point(Problem(DenseGram(K), machine, Simplex()), near.weights, near.dual_coef)
+        # the bound of the rule: the dual value at this very a
+        lower = machine.dual(point.a) - 0.5 * point.q.max()
+        proved = solver._proved(point, near.upper - lower)
+        found.append(int(proved.sum()))
+        assert exact.weights[proved].max(initial=0.0) <= 1e-9
+        a = exact.dual_coef
+        q = np.einsum("i,kij,j->k", a, K, a)
+        assert np.all(q[proved] < q.max())
+        # the ball itself: sqrt(q_k(a - a*)) is within its bound
+        d = point.a - a
+        distance = np.sqrt(np.maximum(np.einsum("i,kij,j->k", d, K, d), 0.0))
+        bound = machine.deviation(near.upper - lower, point.problem.gram.diag())
+        assert np.all(distance <= bound * (1 + 1e-6) + 1e-6 * np.sqrt(q.max()))
+    assert found[-1] > 0
+    short = solve(Problem(lazily(K), machine, Simplex()), solver, tol=1e-7)
+    assert short.status == "converged"
+    assert short.upper == pytest.approx(exact.upper, rel=1e-6)
+    np.testing.assert_allclose(short.outputs, np.einsum("kij,j->ki", K, short.dual_coef), atol=1e-7)
+
+
+def test_kernels_that_are_left_out_are_not_touched_until_the_end():
+    X, score = samples(150, 20, noise=0.1)
+    K = gaussians(X, 20)
+    asked: list[set[int]] = []
+
+    class Watched(LazyGram):
+        def apply(self, v, kernels=None):
+            asked.append(set(range(len(K)) if kernels is None else np.asarray(kernels).tolist()))
+            return super().apply(v, kernels)
+
+    gram = Watched(lambda kernels, idx: ((k, K[k, idx]) for k in kernels), np.diagonal(K, axis1=1, axis2=2))
+    solution = solve(Problem(gram, Ridge(score, 0.05), Simplex()), ActiveSet(samples=40), tol=1e-7)
+    left_out = solution.history["left_out"]
+    assert max(left_out) > 0
+    assert (solution.status, left_out[-1]) == ("converged", 0)
+    # the last product is that of the kernels that had been left out, and of no others
+    assert len(asked[-1]) >= max(left_out)
+    assert not asked[-1] & set(np.flatnonzero(solution.weights))
+    assert any(len(kernels) == len(K) - out for kernels in asked for out in left_out if out)
+
+
+def test_the_hinge_has_no_ball():
+    X, score = samples(40, 4)
+    machine = SVC(np.sign(score), 1.0)
+    assert np.all(np.isinf(machine.deviation(1e-9, np.ones((3, 40)))))
+    point = Point(Problem(DenseGram(gaussians(X, 4)), machine, Simplex()))
+    assert not ActiveSet()._proved(point, 1e-12).any()
+
+
+# ---- the draw
+
+
+def test_a_draw_keeps_the_cost_of_every_class():
+    rng = np.random.default_rng(0)
+    y, cost = np.where(rng.random(1000) < 0.02, 1.0, -1.0), rng.uniform(0.5, 2.0, 1000)
+    idx, own = draw(y, cost, 100)
+    assert len(np.unique(idx)) == len(idx)
+    assert abs(len(idx) - 100) <= 10
+    for value in (-1.0, 1.0):
+        assert own[y[idx] == value].sum() == pytest.approx(cost[y == value].sum())
+    assert np.count_nonzero(y[idx] > 0) >= min(20, np.count_nonzero(y > 0))
+    assert np.array_equal(draw(y, cost, 5000)[0], np.arange(1000))
+
+
+def test_a_start_needs_no_draw(monkeypatch):
+    X, score = samples(80, 12)
+    problem = Problem(DenseGram(gaussians(X, 12)), SVC(np.sign(score), 1.0), Simplex())
+    first = solve(problem, "newton", tol=1e-2)
+    monkeypatch.setattr(SVC, "draw", None)
+    again = solve(problem, "active-set", tol=1e-6, start=(first.weights, first.dual_coef))
+    assert again.status == "converged"
+
+
+# ---- storage
+
+
+@pytest.mark.loops
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("rows", [3, 4, 9])
+def test_a_tile_and_its_transpose_in_one_reading(rows, dtype):
+    rng = np.random.default_rng(0)
+    T, left, right = rng.normal(size=(rows, 6)).astype(dtype), rng.normal(size=rows), rng.normal(size=6)
+    above, beside = np.ones(6), np.ones(rows)
+    add_both_sides(T, left, right, above, beside)
+    np.testing.assert_allclose(above, 1 + T.T.astype(float) @ left, rtol=1e-12)
+    np.testing.assert_allclose(beside, 1 + T.astype(float) @ right, rtol=1e-12)
+
+
+def test_some_of_the_kernels():
+    rng = np.random.default_rng(0)
+    K = rng.normal(size=(5, 7, 7))
+    K = K + K.transpose(0, 2, 1)
+    gram = DenseGram(K)
+    some, v = KernelsGram(gram, np.array([3, 1])), rng.normal(size=7)
+    np.testing.assert_allclose(some.apply(v), K[[3, 1]] @ v)
+    np.testing.assert_allclose(some.rows(np.array([2, 4]), np.array([1])), K[[1]][:, [2, 4]])
+    np.testing.assert_allclose(some.combine(np.array([2.0, -1.0]), np.array([5])), (2 * K[3] - K[1])[[5]])
+    np.testing.assert_allclose(some.diag(), np.diagonal(K, axis1=1, axis2=2)[[3, 1]])
+    matrix, factor = some.direct(0)
+    np.testing.assert_allclose(factor * matrix, K[3])
+    assert some.nbytes == 0
+    np.testing.assert_allclose(gram.block(np.array([6, 0])), K[:, [[6], [0]], [6, 0]])
+
+
+def test_a_full_store_keeps_some_of_what_is_read_in_turn():
+    store = RowStore(1, 20, np.float64, 10)
+    rows = np.arange(400.0).reshape(1, 20, 20)
+    hits = 0
+    for _ in range(5):
+        for i in range(20):
+            idx, out = np.array([i]), np.full((1, 1, 20), -1.0)
+            if store.get(np.zeros(1, int), idx, out).all():
+                np.testing.assert_array_equal(out[0, 0], rows[0, i])
+                hits += 1
+            elif store.open():
+                store.put(np.zeros(1, int), idx, rows[:, idx])
+    assert store.n_rows == 10
+    assert hits >= 20
+
+
+KERNELS = {
+    "one family": [rbf_family(factors=4)],
+    "groups": [per_group(rbf_family([0.5, 2.0]), {"a": [0, 1], "b": [2, 3, 4]})],
+    "single": [RBF(width=2.0), Linear()],
+    "function": [FunctionKernel(lambda X, Y: (X @ Y.T) ** 2), RBF()],
+}
+
+
+@pytest.mark.parametrize("columns", [None, 3], ids=["vector", "columns"])
+@pytest.mark.parametrize("normalize", [None, "variance", "center", ["cosine", "center"]])
+@pytest.mark.parametrize("name", KERNELS)
+def test_products_without_rows(name, normalize, columns):
+    from multikernel.kernels.bank import KernelBank
+    from multikernel.training.computed import ComputedKernels
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 5))
+    bank = KernelBank.fit(KERNELS[name], X, None, normalize)
+    dense = ComputedKernels(bank, X, None, gram="dense").gram
+    v = rng.normal(size=600 if columns is None else (600, columns))
+    for n_threads in (1, 2):
+        lazy = ComputedKernels(bank, X, None, gram="lazy", n_threads=n_threads).gram
+        v[rng.permutation(600)[:500]] = 0.0
+        expected = dense.apply(v)
+        np.testing.assert_allclose(lazy.apply(v), expected, rtol=1e-9, atol=1e-9)
+        chosen = np.array([1, 0])
+        np.testing.assert_allclose(lazy.apply(v, chosen), expected[chosen], rtol=1e-9, atol=1e-9)
+        idx = np.array([5, 599, 17])
+        np.testing.assert_allclose(lazy.block(idx), dense.block(idx), atol=1e-10)
+        # rows that are kept are multiplied where they lie
+        lazy.rows(np.flatnonzero(v.reshape(600, -1).any(axis=1)))
+        np.testing.assert_allclose(lazy.apply(v), expected, rtol=1e-9, atol=1e-9)
+        beta = rng.uniform(size=bank.n_kernels)
+        np.testing.assert_allclose(lazy.combine(beta, idx), dense.combine(beta, idx), atol=1e-10)
+
+
+def test_single_precision_is_that_of_the_storage():
+    from multikernel.kernels.bank import KernelBank
+
+    X = np.random.default_rng(0).normal(size=(50, 4))
+    bank = KernelBank.fit([rbf_family(factors=5), ("l", RBF(width=3.0), [0])], X)
+    exact = dict(bank.raw_each(X[:9], X))
+    for k, K in bank.raw_each(X[:9], X, None, np.float32):
+        assert K.dtype == np.float32
+        np.testing.assert_allclose(K, exact[k], atol=3e-7)
+    # too far apart for single precision
+    far = 1e40 * X
+    huge = KernelBank.fit([RBF(width=1e80)], far)
+    _, K = next(huge.raw_each(far[:9], far, None, np.float32))
+    np.testing.assert_array_equal(K, huge.raw(0, far[:9], far))
+
+
+# ---- estimators
+
+
+def test_auto_takes_it_for_many_kernels_that_are_not_stored():
+    X, score = samples(60, 20)
+    K = gaussians(X, 20)
+    machine = SVC(np.sign(score))
+    assert choose_solver(Problem(lazily(K), machine, Simplex())) == "active-set"
+    assert choose_solver(Problem(lazily(K), machine, Ball(2.0))) == "newton"
+    assert choose_solver(Problem(lazily(K[:10]), machine, Simplex())) == "newton"
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared"])
+def test_estimators_use_it_and_agree(loss):
+    X, score = samples(250, 16)
+    columns = {f"g{g}": [2 * g, 2 * g + 1] for g in range(16)}
+    kernels = [per_group(rbf_family(factors=4), columns)]
+    if loss == "hinge":
+        lazy, dense = (MKLClassifier(kernels, gram=gram, tol=1e-6) for gram in ("lazy", "dense"))
+        y = np.where(score > 0, "yes", "no")
+    else:
+        lazy, dense = (MKLRegressor(kernels, loss="squared", gram=gram, tol=1e-6) for gram in ("lazy", "dense"))
+        y = score
+    lazy.fit(X, y)
+    dense.fit(X, y)
+    assert (lazy.solver_, dense.solver_) == ("active-set", "newton")
+    assert lazy.status_ == "converged"
+    assert lazy.objective_ == pytest.approx(dense.objective_, rel=1e-5)
+    np.testing.assert_allclose(lazy.weights_, dense.weights_, atol=2e-2)
+    small = clone(lazy).set_params(gram="auto", memory_limit="1MB", tol=1e-3).fit(X, y)
+    assert (small.gram_.kind, small.solver_) == ("lazy", "active-set")
+    assert small.duality_gap_ <= 1e-3
+
+
+@pytest.mark.parametrize("multiclass", ["ovr", "ovo"])
+def test_one_problem_for_each_class_or_pair(multiclass):
+    X, score = samples(150, 12)
+    y = np.digitize(score, np.quantile(score, [0.3, 0.7]))
+    kernels = [per_group(rbf_family(factors=3), {f"g{g}": [2 * g, 2 * g + 1] for g in range(12)})]
+    options = {"multiclass": multiclass, "tol": 1e-5}
+    models = [MKLClassifier(kernels, gram=gram, **options).fit(X, y) for gram in ("lazy", "dense")]
+    assert [model.solver_ for model in models] == ["active-set", "newton"]
+    np.testing.assert_allclose(models[0].objective_, models[1].objective_, rtol=1e-4)
+
+
+def test_the_benchmark_runs_on_a_small_draw(monkeypatch, capsys):
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "benchmarks"))
+    import many
+
+    many.main(["--samples", "200", "--groups", "10", "--widths", "4", "--memory", "1GB", "--history", "--check"])
+    printed = capsys.readouterr().out
+    assert "active-set: converged" in printed
+    assert "sweeps of values" in printed
+    assert float(printed.split("recomputed over all kernels")[1]) <= 1.05e-2
+    many.main(["--samples", "150", "--groups", "10", "--widths", "4", "--memory", "1GB", "--loss", "squared"])
+    assert "converged" in capsys.readouterr().out
+
+
+def test_problems_of_the_common_list():
+    for index in range(0, 140, 7):
+        case = random_problem(index)
+        assert case.norm == 1.0
+        problem = Problem(DenseGram(case.stack), SVC(case.y, case.C), Simplex())
+        short = solve(problem, ActiveSet(samples=10), tol=1e-6)
+        reference = conic_solution(case.stack, case.y, case.C, 1.0)
+        assert short.status == "converged", case.id
+        assert short.upper == pytest.approx(reference.value, rel=1e-5), case.id
