@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from multikernel.gram import choose
+from multikernel.gram import storage
 from multikernel.gram.dense import AffineForm, DenseGram
 from multikernel.gram.lazy import LazyGram
 from multikernel.gram.memmap import MemmapGram, memmap_stack
@@ -244,7 +244,7 @@ def test_the_storage_follows_from_the_memory():
 
 def test_float64_up_to_256_mb_and_float32_above():
     n = 1000
-    most = choose.SINGLE_ABOVE // (8 * n * n)
+    most = storage.SINGLE_ABOVE // (8 * n * n)
     assert (storage_dtype(most, n), storage_dtype(most + 1, n)) == (np.float64, np.float32)
 
 
@@ -290,16 +290,16 @@ def test_other_sizes_are_refused(wrong):
 def test_free_memory_is_found_without_psutil_and_within_a_container(tmp_path, monkeypatch):
     assert 0 < free_memory() < 1e15
     monkeypatch.setitem(sys.modules, "psutil", None)
-    assert choose._system_memory() is None or choose._system_memory() > 0
+    assert storage._system_memory() is None or storage._system_memory() > 0
     (tmp_path / "meminfo").write_text("MemTotal: 10 kB\nMemAvailable:    7 kB\n")
-    assert choose._proc_memory(str(tmp_path / "meminfo")) == 7 * 1024
-    assert choose._proc_memory(str(tmp_path / "nothing")) != 7 * 1024
+    assert storage._proc_memory(str(tmp_path / "meminfo")) == 7 * 1024
+    assert storage._proc_memory(str(tmp_path / "nothing")) != 7 * 1024
     (tmp_path / "memory.max").write_text("1000\n")
     (tmp_path / "memory.current").write_text("400\n")
-    assert choose._group_memory(str(tmp_path)) == 600
+    assert storage._group_memory(str(tmp_path)) == 600
     (tmp_path / "memory.max").write_text("max\n")
-    assert choose._group_memory(str(tmp_path)) is None
-    monkeypatch.setattr(choose, "_group_memory", lambda: 600.0)
+    assert storage._group_memory(str(tmp_path)) is None
+    monkeypatch.setattr(storage, "_group_memory", lambda: 600.0)
     assert free_memory() == 600
 
 

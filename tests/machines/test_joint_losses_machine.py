@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from problems_joint import draw
 from problems_joint_losses import LOSSES, biases, names
 from reference_joint import conic_other, joint_infeasibility
-from test_joint import draw
 
 from multikernel.gram.combined import Combined
 from multikernel.gram.dense import DenseGram

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from problems_joint import draw
 from problems_margin import INDICES, inexact, table_of, views
 from reference_margin import conic_largest, eta_of, margin_programme, margins_at, smallest_programme
-from test_joint import draw
 
 from multikernel import TwoStageClassifier, stack_kernels
 from multikernel.estimators.baselines import KernelMarginWeights

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from problems import KINDS
+from problems_joint import KERNELS, NORMS, draw, run, toy
 from reference import conic_binary
 from reference_joint import conic_joint, joint_biases, joint_bounds, joint_infeasibility, joint_loss
 from sklearn.base import clone
@@ -13,7 +13,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from multikernel import MKLClassifier, stack_kernels
 from multikernel.gram.combined import Combined
 from multikernel.gram.dense import DenseGram
-from multikernel.kernels import RBF, Linear
 from multikernel.losses import Hinge
 from multikernel.machines.joint.crammer_singer import CrammerSinger
 from multikernel.machines.joint.hinge_biases import best_biases, loss_at
@@ -21,28 +20,6 @@ from multikernel.machines.joint.hinge_loops import project_row
 from multikernel.machines.joint.newton_systems import ClassBlocksNewtonSystem, DifferencesNewtonSystem
 from multikernel.mixing.norms import mixing_for
 from multikernel.problem import Point, Problem
-from multikernel.solve import solve
-
-NORMS = (1.0, 4 / 3, 2.0, np.inf)
-
-
-def draw(index, seed=3, n=None, norm=None, fit_intercept=None):
-    """Problem number ``index``: stack, classes, C, norm, number of classes, whether there are biases."""
-    rng = np.random.default_rng([seed, index])
-    c = 2 + index % 5
-    n = max(c, int(np.exp(rng.uniform(np.log(6), np.log(61))))) if n is None else n
-    C = float(10.0 ** rng.uniform(-2, 2))
-    X = rng.normal(size=(n, 6))
-    y = np.argsort(np.argsort(X[:, 0] + 0.5 * rng.normal(size=n))) * c // n
-    stack = np.array(KINDS[list(KINDS)[index % len(KINDS)]][0](X, int(rng.integers(1, 6)), rng))
-    stack = (stack + stack.transpose(0, 2, 1)) / 2
-    norm = NORMS[index % 4] if norm is None else norm
-    return stack, y, C, norm, c, bool(index // 2 % 2) if fit_intercept is None else fit_intercept
-
-
-def run(stack, y, C, norm, c, fit_intercept, solver="auto", tol=1e-6):
-    machine = CrammerSinger(y, C, fit_intercept, c)
-    return solve(Problem(DenseGram(stack), machine, mixing_for(norm)), solver, tol=tol)
 
 
 def check(solution, stack, y, C, norm, c, fit_intercept, tol=1e-6):
@@ -242,15 +219,6 @@ def test_a_warm_start_ends_at_once():
 
 
 # ---- the estimator
-
-
-def toy(n=90, classes=3, seed=0):
-    rng = np.random.default_rng(seed)
-    y = np.arange(n) % classes
-    return np.eye(classes, 4)[y] * 1.5 + 0.6 * rng.normal(size=(n, 4)), np.array(["red", "green", "blue", "grey"])[y]
-
-
-KERNELS = [("few", Linear(), [0, 1]), ("wide", RBF(gamma=0.2), slice(None)), ("noise", RBF(gamma=5.0), [3])]
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])

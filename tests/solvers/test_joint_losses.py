@@ -4,12 +4,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from problems_joint import KERNELS, NORMS, draw, toy
 from problems_joint_losses import LOSSES, biases, check, names, run
 from reference_joint import other_loss
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.linear_model import LogisticRegression
-from test_joint import KERNELS, NORMS, draw, toy
 
 from multikernel import MKLClassifier, MKLClassifierCV, stack_kernels
 from multikernel.gram.dense import DenseGram
@@ -97,7 +97,7 @@ def test_the_logistic_loss_is_below_the_multinomial_one():
 
 
 def test_the_smooth_hinge_approaches_the_hinge():
-    from test_joint import run as hinge
+    from problems_joint import run as hinge
 
     stack, y, C, norm, c, flag = draw(13, n=24)
     exact, errors = hinge(stack, y, C, norm, c, flag).upper, []

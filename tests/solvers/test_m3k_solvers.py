@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from problems_joint import draw
 from problems_margin import INDICES, inexact, table_of, views
 from reference_joint import conic_joint, joint_infeasibility, joint_loss, trace_forms
 from reference_margin import conic_m3k, eta_of, margins_at
-from test_joint import draw
 
 from multikernel import M3KClassifier, stack_kernels
 from multikernel.estimators import m3k
