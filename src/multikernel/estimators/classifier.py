@@ -2,44 +2,18 @@
 
 from __future__ import annotations
 
+from itertools import combinations
 from typing import Any
 
-import numpy as np
-from scipy.special import log_softmax, softmax
-from sklearn.utils.class_weight import compute_class_weight
-from sklearn.utils.metaestimators import available_if
-
-from multikernel.estimators.classes import ClassSamples, ScoreClassifier, check_classes, pairwise_votes
-from multikernel.estimators.reporting import warn_unfinished
-from multikernel.estimators.validation import GRAM_OR_FEATURES, check_parameters, loss_rule
-from multikernel.kernels.class_kernels import ClassKernels, class_kernels, embed_classes
-from multikernel.losses import Logistic, Multinomial
-from multikernel.training.featured import is_linear
-from multikernel.training.publish import contributions
-from multikernel.training.targets import CLASSIFICATION, binary_tasks, classification_machine, product_machine
+from multikernel.estimators.classes import ProbabilityFace
+from multikernel.estimators.validation import GRAM_OR_FEATURES, Samples, check_classes, check_parameters, loss_rule
+from multikernel.kernels.class_kernels import embed_classes
+from multikernel.training.core import Fit
+from multikernel.training.publish import Model
+from multikernel.training.targets import CLASSIFICATION, Classification
 
 
-def _is_loss(estimator: Any, name: str, kind: type) -> bool:
-    loss = estimator.loss
-    return loss == name if isinstance(loss, str) else isinstance(loss, kind)
-
-
-def _has_probabilities(estimator: Any) -> bool:
-    multinomial = _is_loss(estimator, "multinomial", Multinomial)
-    if not multinomial and not _is_loss(estimator, "logistic", Logistic):
-        return False
-    if len(getattr(estimator, "classes_", ())) > 2 and estimator.multiclass != "ovr":
-        if multinomial and estimator.multiclass == "joint":
-            return True
-        raise AttributeError(
-            f"The 'multiclass' parameter of {type(estimator).__name__} must be 'ovr' for probabilities of more than "
-            f"two classes, or 'joint' with loss='multinomial'. Got {estimator.multiclass!r} with the loss "
-            f"{estimator.loss!r} instead."
-        )
-    return True
-
-
-class MKLClassifier(ScoreClassifier):
+class MKLClassifier(ProbabilityFace):
     """Classification that learns the weights of its kernels: support vectors, least squares, or any convex loss.
 
     For two classes, with labels y = -1, 1 and the kernels K_1, ..., K_p, it solves
@@ -99,8 +73,6 @@ class MKLClassifier(ScoreClassifier):
         1 shows progress on the terminal, 2 one line per iteration.
     n_jobs : int or None, default=None
         Threads; None for all that are available.
-    random_state : int, RandomState or None, default=None
-        For interface's sake: fits are deterministic.
     callback : callable, default=None
         Called after each iteration with its row of ``history_``, a dict that has two entries more: "problem", which
         problem is being solved, and "decision_function", a function that evaluates the iteration's model on samples.
@@ -194,7 +166,6 @@ class MKLClassifier(ScoreClassifier):
         memory_limit=None,
         verbose=0,
         n_jobs=None,
-        random_state=None,
         callback=None,
     ):
         self.kernels = kernels
@@ -214,7 +185,6 @@ class MKLClassifier(ScoreClassifier):
         self.memory_limit = memory_limit
         self.verbose = verbose
         self.n_jobs = n_jobs
-        self.random_state = random_state
         self.callback = callback
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MKLClassifier:
@@ -234,139 +204,29 @@ class MKLClassifier(ScoreClassifier):
         MKLClassifier
             The fitted estimator.
         """
-        samples = self._checked(lambda: self._check(X, y, sample_weight))
-        codes, own = samples.codes, None if samples.weight is None else samples.own
-        kernels = self._make_kernels(samples.X, samples.weight, linear=self._one_column())
-        cost = self._costs(codes, samples.y, own)
-        self._take_samples(codes, own)
-        outputs = None
-        if self.output_kernels is not None:
-            outputs = class_kernels(self.output_kernels, self.classes_, kernels.names, type(self).__name__)
-        tasks = binary_tasks(codes, self.classes_, self.multiclass if outputs is None else "products")
-        machines = [
-            classification_machine(self, task.y, cost if task.idx is None else cost[task.idx])
-            if outputs is None
-            else product_machine(self, codes, cost, len(self.classes_), outputs.trivial)
-            for task in tasks
-        ]
-        labels = [task.label for task in tasks]
-        solutions = self._solve_all(kernels, machines, [task.idx for task in tasks], labels, outputs)
-        gram = None if outputs is None else outputs.products(kernels.gram)
-        columns, shares = [], []
-        for task, solution in zip(tasks, solutions, strict=True):
-            idx = slice(None) if task.idx is None else task.idx
-            columns.append(np.zeros((len(codes), *solution.dual_coef.shape[1:])))
-            columns[-1][idx] = solution.dual_coef
-            shares.append(contributions(solution.weights, solution.outputs, None if own is None else own[idx], gram))
-        self._store_model(kernels, solutions, np.column_stack(columns), self.fit_intercept, outputs)
-        self._store_classes(outputs)
-        self.kernel_contributions_ = shares[0] if len(tasks) == 1 else np.array(shares)
-        self.support_ = samples.kept[self._support]
-        self._pairwise = len(self.classes_) > 2 and self.multiclass == "ovo"
-        self.__dict__.pop("pairs_", None)
-        if self._pairwise:
-            n = len(self.classes_)
-            self.pairs_ = [(self.classes_[i], self.classes_[j]) for i in range(n) for j in range(i + 1, n)]
-        warn_unfinished(self, solutions, labels)
-        return self
-
-    def _check(self, X: Any, y: Any, sample_weight: Any) -> ClassSamples:
-        """Return valid samples, or raise one sentence about a parameter or about them."""
         check_parameters(self, loss=loss_rule(CLASSIFICATION, "classification"), gram=GRAM_OR_FEATURES)
-        return check_classes(self, X, y, sample_weight)
+        samples = check_classes(self, X, y, sample_weight)
+        spec = self._spec(samples)
+        return self._learn(samples, spec, self._settings(features_need=spec.features_need))
 
-    def _one_column(self) -> bool:
-        """Whether every problem has one column of coefficients and a loss that goes with explicit features."""
-        joint = len(self.classes_) > 2 and self.multiclass == "joint"
-        return self.output_kernels is None and not joint and is_linear(self.loss)
+    def _spec(self, samples: Samples) -> Classification:
+        """Return the problems of the samples."""
+        return Classification(
+            type(self).__name__, samples.y, samples.codes, samples.classes, samples.weight, self.loss, self.C,
+            self.norm, self.multiclass, self.class_weight, self.fit_intercept, self.output_kernels,
+        )  # fmt: skip
 
-    def _take_samples(self, codes: np.ndarray, weight: np.ndarray | None) -> None:
-        """Take note of the classes and weights of the samples that take part: for subclasses."""
+    def _set(self, model: Model, fit: Fit, samples: Samples) -> None:
+        super()._set(model, fit, samples)
+        set_class_attributes(self, fit)
 
-    def _store_classes(self, outputs: ClassKernels | None) -> None:
-        """Set what was learned of the classes, or forget what an earlier fit set."""
-        for name in ("output_kernel_", "class_embedding_"):
-            self.__dict__.pop(name, None)
-        if outputs is not None:
-            self.output_kernel_ = outputs.mixed(self.weights_).sum(axis=0)
-            self.class_embedding_ = embed_classes(self.output_kernel_)
 
-    def _costs(self, codes: np.ndarray, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
-        """Return C_i = C * sample weight * class weight."""
-        factors = np.ones(len(self.classes_))
-        if isinstance(self.class_weight, str):
-            counts = np.bincount(codes, weight, len(factors))
-            factors = counts.sum() / (len(factors) * counts)
-        elif self.class_weight is not None:
-            factors = compute_class_weight(dict(self.class_weight), classes=self.classes_, y=y)
-            if not np.all(np.isfinite(factors) & (factors > 0)):
-                raise ValueError(
-                    f"The 'class_weight' parameter of {type(self).__name__} must hold positive numbers. "
-                    f"Got {self.class_weight!r} instead."
-                )
-        cost = self.C * factors[codes]
-        return cost if weight is None else cost * weight
-
-    def decision_function(self, X: Any) -> np.ndarray:
-        """Return how clearly each sample belongs to each class.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame of shape (n_samples, n_features), or KernelStack
-            Samples.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_classes)
-            Two classes: positive values for ``classes_[1]``. More: one column per class; for "ovo" the votes
-            of the pairs plus their outputs, squeezed so that they only break ties.
-        """
-        outputs = self._outputs(X)
-        if len(self.classes_) == 2:
-            return outputs[:, 0] if outputs.shape[1] == 1 else outputs[:, 1] - outputs[:, 0]
-        return pairwise_votes(outputs, len(self.classes_)) if self._pairwise else outputs
-
-    @available_if(_has_probabilities)
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """Return the probability of each class, for the multinomial and the logistic loss.
-
-        Two classes: 1 / (1 + exp(-f)). More, with ``loss="multinomial"`` and ``multiclass="joint"``: exp(f_u) divided
-        by their sum. With ``multiclass="ovr"``: those of each class against the rest, divided by their sum. There are
-        none of pairs, and none of the joint logistic loss, which is that of the largest wrong class. For other losses
-        see `sklearn.calibration.CalibratedClassifierCV`.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame of shape (n_samples, n_features), or KernelStack
-            Samples.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            Probabilities; rows sum to one.
-        """
-        return softmax(self._log_shares(X), axis=1)
-
-    @available_if(_has_probabilities)
-    def predict_log_proba(self, X: Any) -> np.ndarray:
-        """Return the logarithms of the probabilities, exact also where those are too small for a number.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame of shape (n_samples, n_features), or KernelStack
-            Samples.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            Logarithms of `predict_proba`.
-        """
-        return log_softmax(self._log_shares(X), axis=1)
-
-    def _log_shares(self, X: Any) -> np.ndarray:
-        """Return logarithms of the probabilities, up to a constant in each row."""
-        scores = self.decision_function(X)
-        if scores.ndim == 1:
-            return np.column_stack([np.zeros(len(scores)), scores])
-        # jointly the outputs themselves; against the rest 1 / (1 + exp(-f))
-        return scores if self.multiclass == "joint" else -np.logaddexp(0.0, -scores)
+def set_class_attributes(estimator: Any, fit: Fit) -> None:
+    """Set what was learned of the classes: pairs of them, and the kernel on them; forget what an earlier fit set."""
+    for name in ("pairs_", "output_kernel_", "class_embedding_"):
+        vars(estimator).pop(name, None)
+    if len(estimator.classes_) > 2 and estimator.multiclass == "ovo":
+        estimator.pairs_ = list(combinations(estimator.classes_, 2))
+    if (products := fit.targets[0].classes) is not None:
+        estimator.output_kernel_ = products.mixed(estimator.weights_).sum(axis=0)
+        estimator.class_embedding_ = embed_classes(estimator.output_kernel_)

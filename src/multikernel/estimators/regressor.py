@@ -8,22 +8,31 @@ import numpy as np
 from sklearn.base import RegressorMixin
 
 from multikernel.estimators.base import BaseMKL
-from multikernel.estimators.reporting import warn_unfinished
-from multikernel.estimators.validation import (
-    GRAM_OR_FEATURES,
-    check_numbers,
-    check_parameters,
-    check_samples,
-    check_weight,
-    loss_rule,
-)
-from multikernel.kernels.bank import take_rows
-from multikernel.training.featured import has_descent
-from multikernel.training.publish import contributions
-from multikernel.training.targets import REGRESSION, regression_machine
+from multikernel.estimators.validation import GRAM_OR_FEATURES, Samples, check_parameters, check_regression, loss_rule
+from multikernel.training.targets import REGRESSION, Regression
 
 
-class MKLRegressor(RegressorMixin, BaseMKL):
+class RegressorFace(RegressorMixin, BaseMKL):
+    """A regressor: the outputs are the predictions."""
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the predicted target of each sample.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_samples, n_features), or KernelStack
+            Samples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_targets)
+            Predictions.
+        """
+        outputs = self._outputs(X)
+        return outputs[:, 0] if outputs.shape[1] == 1 else outputs
+
+
+class MKLRegressor(RegressorFace):
     """Regression that learns the weights of its kernels: support vectors, least squares, or any convex loss.
 
     With targets y and the kernels K_1, ..., K_p, it solves
@@ -73,8 +82,6 @@ class MKLRegressor(RegressorMixin, BaseMKL):
         1 shows progress on the terminal, 2 one line per iteration.
     n_jobs : int or None, default=None
         Threads; None for all that are available.
-    random_state : int, RandomState or None, default=None
-        For interface's sake: fits are deterministic.
     callback : callable, default=None
         Called after each iteration with its row of ``history_``, a dict that has two entries more: "problem", which
         problem is being solved, and "decision_function", a function that evaluates the iteration's model on samples.
@@ -150,7 +157,6 @@ class MKLRegressor(RegressorMixin, BaseMKL):
         memory_limit=None,
         verbose=0,
         n_jobs=None,
-        random_state=None,
         callback=None,
     ):
         self.kernels = kernels
@@ -168,7 +174,6 @@ class MKLRegressor(RegressorMixin, BaseMKL):
         self.memory_limit = memory_limit
         self.verbose = verbose
         self.n_jobs = n_jobs
-        self.random_state = random_state
         self.callback = callback
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MKLRegressor:
@@ -188,39 +193,14 @@ class MKLRegressor(RegressorMixin, BaseMKL):
         MKLRegressor
             The fitted estimator.
         """
-        X, y, weight = self._checked(lambda: self._check(X, y, sample_weight))
-        kept = np.arange(len(y)) if weight is None else np.flatnonzero(weight)
-        own = None if weight is None else weight[kept]
-        machine = regression_machine(self, y[kept], self.C * (np.ones(len(kept)) if own is None else own))
-        if weight is not None and not self._precomputed and len(kept) < len(y):
-            X, weight = take_rows(X, kept), own
-        kernels = self._make_kernels(X, weight, linear=has_descent(machine))
-        solutions = self._solve_all(kernels, [machine], [None], ["regression"])
-        solution = solutions[0]
-        self._store_model(kernels, solutions, solution.dual_coef.reshape(len(kept), -1), self.fit_intercept)
-        self.kernel_contributions_ = contributions(solution.weights, solution.outputs, own)
-        self.support_ = kept[self._support]
-        warn_unfinished(self, solutions, ["regression"])
-        return self
-
-    def _check(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, np.ndarray, np.ndarray | None]:
-        """Return valid samples, targets and weights, or raise one sentence about a parameter or about them."""
         check_parameters(self, loss=loss_rule(REGRESSION, "regression"), gram=GRAM_OR_FEATURES)
-        X = check_samples(self, X, reset=True)
-        return X, check_numbers(self, X, y), check_weight(X, sample_weight)
+        samples = check_regression(self, X, y, sample_weight)
+        spec = self._spec(samples)
+        return self._learn(samples, spec, self._settings(features_need=spec.features_need))
 
-    def predict(self, X: Any) -> np.ndarray:
-        """Return the predicted target of each sample.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame of shape (n_samples, n_features), or KernelStack
-            Samples.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_targets)
-            Predictions.
-        """
-        outputs = self._outputs(X)
-        return outputs[:, 0] if outputs.shape[1] == 1 else outputs
+    def _spec(self, samples: Samples) -> Regression:
+        """Return the problem of the samples."""
+        return Regression(
+            type(self).__name__, samples.y, samples.weight, self.loss, self.epsilon, self.C, self.norm,
+            self.fit_intercept,
+        )  # fmt: skip

@@ -1,31 +1,97 @@
-"""What the parameters of the estimators must be: one table, one sentence."""
+"""What samples, targets and parameters must be: everything that enters is checked here, once, in one sentence each."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from sklearn.utils import assert_all_finite, check_array, check_consistent_length, column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, _check_y, _num_samples, validate_data
 
 from multikernel.estimators.baselines.weights import require_one_kind
 from multikernel.gram.stack import KernelStack, stack_kernels
 from multikernel.gram.storage import KINDS, parse_bytes
+from multikernel.kernels.bank import take_rows
 from multikernel.kernels.class_kernels import OutputKernels
 from multikernel.kernels.columns import as_samples, is_frame, is_numeric
-from multikernel.kernels.normalize import check_steps
+from multikernel.kernels.normalize import STEPS
 from multikernel.kernels.sequences.samples import is_text
-from multikernel.losses import (
-    Loss,
-    Squared,
-)
+from multikernel.losses import Loss, Squared
 from multikernel.solvers import Solver, solver_names
-from multikernel.training.targets import (
-    Task,
-)
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Valid training samples, those of weight zero left out.
+
+    Attributes
+    ----------
+    X : samples or KernelStack
+        What kernels are made of.
+    y : ndarray or None
+        Their targets, as the caller gave them.
+    weight : ndarray of shape (n,) or None
+        Positive weights, None for ones.
+    kept : ndarray of int
+        Which of the caller's samples they are.
+    classes, codes : ndarrays or None
+        The classes of a classification, and the position of each sample's class among them.
+    """
+
+    X: Any
+    y: np.ndarray | None
+    weight: np.ndarray | None
+    kept: np.ndarray
+    classes: np.ndarray | None = None
+    codes: np.ndarray | None = None
+
+    @property
+    def ones(self) -> np.ndarray:
+        """The weights, ones where there are none."""
+        return np.ones(len(self.kept)) if self.weight is None else self.weight
+
+
+def kept_samples(X: Any, y: np.ndarray | None, weight: np.ndarray | None, rows: np.ndarray | None = None) -> Samples:
+    """Return the samples ``rows`` (all by default) that have a positive weight."""
+    kept = np.arange(_num_samples(X)) if rows is None else rows
+    if weight is not None:
+        kept = kept[weight[kept] > 0]
+        weight = weight[kept]
+    whole = len(kept) == _num_samples(X) and (rows is None or np.array_equal(kept, np.arange(len(kept))))
+    return Samples(X if whole else take_rows(X, kept), None if y is None else y[kept], weight, kept)
+
+
+def with_classes(owner: str, samples: Samples) -> Samples:
+    """Return the samples with their classes, or raise where there are fewer than two."""
+    classes, codes = np.unique(samples.y, return_inverse=True)
+    if len(classes) < 2:
+        raise ValueError(f"{owner} needs samples of at least 2 classes. Got one class only: {classes.tolist()[0]!r}.")
+    return replace(samples, classes=classes, codes=codes)
+
+
+def check_classes(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Samples:
+    """Return valid samples of at least two classes."""
+    X = check_samples(estimator, X, reset=True)
+    y = check_targets(estimator, X, y)
+    check_classification_targets(y)
+    return with_classes(type(estimator).__name__, kept_samples(X, y, check_weight(X, sample_weight)))
+
+
+def check_regression(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Samples:
+    """Return valid samples with numbers as their targets."""
+    X = check_samples(estimator, X, reset=True)
+    return kept_samples(X, check_numbers(estimator, X, y), check_weight(X, sample_weight))
+
+
+def check_unlabelled(estimator: Any, X: Any, sample_weight: Any) -> Samples:
+    """Return valid samples without targets."""
+    X = check_samples(estimator, X, reset=True)
+    return kept_samples(X, None, check_weight(X, sample_weight))
 
 
 def check_samples(estimator: Any, X: Any, *, reset: bool) -> Any:
@@ -44,6 +110,8 @@ def check_samples(estimator: Any, X: Any, *, reset: bool) -> Any:
             f"The 'kernels' parameter of {owner} must be 'precomputed' for a KernelStack. "
             f"Got {estimator.kernels!r} instead."
         )
+    if isinstance(X, np.ndarray) and X.dtype.kind in "biuf":
+        return validate_data(estimator, X, reset=reset, dtype=np.float64)
     if isinstance(X, np.ndarray) and X.ndim == 2 and X.shape[1] == 1 and is_text(X[:, 0]):
         X = X[:, 0]
     if is_text(X):
@@ -55,11 +123,6 @@ def check_samples(estimator: Any, X: Any, *, reset: bool) -> Any:
         return X if reset else as_samples(X)
     checked = validate_data(estimator, X, reset=reset, accept_sparse="csr", dtype=np.float64)
     return X if reset and is_frame(X) else checked
-
-
-def as_numbers(X: Any) -> Any:
-    """Return a data frame of numbers as an array, one of texts as well as a table, anything else as it is."""
-    return np.ascontiguousarray(X, dtype=np.float64) if is_frame(X) and is_numeric(X) else as_samples(X)
 
 
 def check_targets(estimator: Any, X: Any, y: Any) -> np.ndarray:
@@ -160,7 +223,10 @@ RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
         "None, a list of matrices or kernels on the classes, or OutputKernels",
     ),
     "fit_intercept": (_is_truth, "True or False"),
-    "normalize": (_passes(check_steps), "None, 'variance', 'cosine', 'center', 'trace' or a list of these"),
+    "normalize": (
+        lambda v: v is None or all(isinstance(s, str) and s in STEPS for s in ([v] if isinstance(v, str) else v)),
+        "None, 'variance', 'cosine', 'center', 'trace' or a list of these",
+    ),
     "psd": one_of(*PSD),
     "solver": (
         lambda v: isinstance(v, Solver) or (isinstance(v, str) and v in solver_names()),
@@ -188,7 +254,7 @@ GRAM_OR_FEATURES = one_of("auto", *KINDS)
 
 
 # words among which a near match is looked for
-_WORDS = {"solver": solver_names, "normalize": lambda: ["variance", "cosine", "center", "trace"]}
+_WORDS = {"solver": solver_names, "normalize": lambda: STEPS}
 
 
 def check_parameters(estimator: Any, /, **own: tuple[Callable[[Any], bool], str]) -> None:
@@ -224,7 +290,7 @@ def _check_kernel_names(estimator: Any, own: dict[str, Any]) -> None:
             )
 
 
-def loss_rule(table: dict[str, Task], task: str) -> tuple[Callable[[Any], bool], str]:
+def loss_rule(table: Mapping[str, Any], task: str) -> tuple[Callable[[Any], bool], str]:
     """Return the test that a loss must pass, and what it must be in words."""
     is_name, names = one_of(*table)
     return (

@@ -1,265 +1,273 @@
 """Kernels computed from samples: in memory, on disk, or row by row.
 
 Without centring and unit diagonals a normalised kernel is a multiple of the raw one: raw values are stored,
-tile by tile and once each, and the factor rides along. Otherwise each kernel is normalised in float64 before
-it is stored.
+tile by tile and once each, and the factor is applied when they are read. Otherwise each kernel is normalised in
+float64 before it is stored.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from multikernel.gram.definite import probe_definiteness
+from multikernel.gram.base import Gram
 from multikernel.gram.dense import AffineForm, DenseGram
-from multikernel.gram.dense_loops import add_both_sides
 from multikernel.gram.lazy import LazyGram
 from multikernel.gram.memmap import MemmapGram, memmap_stack
-from multikernel.gram.soundness import examine, indefinite_error
+from multikernel.gram.slices import gather, gather_with_product
+from multikernel.gram.soundness import examine
 from multikernel.gram.storage import choose_storage, row_budget, storage_dtype
 from multikernel.kernels.bank import KernelBank, take_rows
-from multikernel.kernels.columns import alone
+from multikernel.kernels.columns import alone, as_samples, is_frame, is_numeric
 from multikernel.kernels.fitted_normalizer import FittedNormalizer
 from multikernel.kernels.normalize import learn_normalizer
+from multikernel.kernels.tiles import compute_tiles
 from multikernel.threads import Team
-from multikernel.training.core import TrainingKernels, affine_form, no_variance, refuse_repair
+from multikernel.training.core import Prepared, Settings, Source
 from multikernel.training.expansion import ComputedExpansion
+from multikernel.training.featured import DIVIDING, prepare_features, takes_features
+from multikernel.training.repair import affine_form, no_variance, repaired, require_definite
 
-
-def compute_tiles(
-    bank: KernelBank,
-    X,
-    kernels: Sequence[int],
-    weight: np.ndarray,
-    team: Team,
-    out: Sequence[np.ndarray] | None = None,
-    dtype: np.dtype | type = np.float64,
-    factors: np.ndarray | None = None,
-) -> np.ndarray:
-    """Compute kernels on the training samples.
-
-    Parameters
-    ----------
-    bank : KernelBank
-        Fitted kernels.
-    X : array, sparse matrix or data frame
-        The n training samples.
-    kernels : sequence of int
-        Which of them.
-    weight : ndarray of shape (n,) or (n, c)
-        A vector w, or several.
-    team : Team
-        Threads.
-    out : sequence of ndarrays of shape (n, n), optional
-        Where each kernel goes, in its precision; without it they are not kept.
-    dtype : dtype
-        Precision of the values that are not kept.
-    factors : ndarray of shape (len(kernels), n), optional
-        Factors u_k of the samples, one by default.
-
-    Returns
-    -------
-    ndarray of shape (len(kernels), n) or (len(kernels), n, c)
-        The products K_k (u_k w), accumulated in float64.
-    """
-    n, p = len(weight), len(kernels)
-    if not p:
-        return np.zeros((0, *weight.shape))
-    weight = np.array(weight, np.float64)
-    order, m = np.arange(n), n
-    if out is None:
-        some = weight.reshape(n, -1).any(axis=1)
-        order, m = np.argsort(~some, kind="stable"), int(some.sum())
-    if m < n:
-        X, weight = take_rows(X, order), weight[order]
-        factors = None if factors is None else factors[:, order]
-    size = 256 if n <= 4096 else 512
-    inside = [slice(i, min(i + size, m)) for i in range(0, m, size)]
-    blocks = [*inside, *(slice(i, min(i + size, n)) for i in range(m, n, size))]
-    tiles = [(rows, cols) for i, rows in enumerate(inside) for cols in blocks[i:]]
-    parts = max(1, min(team.n_threads, len(tiles)))
-    work = partial(_some_tiles, bank, X, [int(k) for k in kernels], weight, factors, out, dtype)
-    products = sum(team.run(partial(work, tiles[t::parts]) for t in range(parts)))
-    if m == n:
-        return products
-    ordered = np.empty_like(products)
-    ordered[:, order] = products
-    return ordered
-
-
-def _some_tiles(bank, X, kernels, weight, factors, out, dtype, tiles) -> np.ndarray:
-    products = np.zeros((len(kernels), *weight.shape))
-    place = {k: j for j, k in enumerate(kernels)}
-    asked = weight.any()
-    for rows, cols in tiles:
-        left = take_rows(X, rows)
-        right = None if rows is cols else take_rows(X, cols)
-        for k, K in bank.raw_each(left, right, kernels, np.float64 if out is not None else dtype):
-            j = place[k]
-            if asked:
-                w = _scaled(weight, factors, j)
-                _multiply(np.ascontiguousarray(K), w, rows, None if right is None else cols, products[j])
-            if out is not None:
-                out[j][rows, cols] = K
-                if right is not None:
-                    out[j][cols, rows] = K.T
-    return products
-
-
-def _scaled(weight: np.ndarray, factors: np.ndarray | None, j: int) -> np.ndarray:
-    """Return u_k w for the j-th of the kernels."""
-    return weight if factors is None else factors[j].reshape(-1, *[1] * (weight.ndim - 1)) * weight
-
-
-def _multiply(K: np.ndarray, w: np.ndarray, rows: slice, cols: slice | None, product: np.ndarray) -> None:
-    """Add what a tile, and its transpose where it is not on the diagonal (None), brings to a product."""
-    if cols is None:
-        product[rows] += K.astype(np.float64, copy=False) @ w[rows]
-    elif product.ndim == 1:
-        add_both_sides(K, w[rows], w[cols], product[cols], product[rows])
-    else:
-        K = K.astype(np.float64, copy=False)
-        product[rows] += K @ w[cols]
-        product[cols] += K.T @ w[rows]
-
-
-# samples on which the symmetry of a kernel that is never stored is checked
+# samples on which the symmetry of a kernel that is never stored is checked: rows cost time, few miss faults
 _SAMPLE = 256
 
 
-class ComputedKernels(TrainingKernels):
-    """Kernels of a bank on training samples.
+@dataclass(frozen=True)
+class Shared:
+    """What the folds of a search know beforehand.
+
+    Attributes
+    ----------
+    stack : ndarray of shape (p, N, N) or None
+        Raw values of some kernels between all N samples.
+    places : mapping from (name, columns) to int
+        Where each of these kernels is in the stack.
+    rows : ndarray of int or None
+        The training samples among all; None for all of them.
+    sound : bool
+        Whether a precomputed stack was examined as a whole, and no kernel is indefinite.
+    """
+
+    stack: np.ndarray | None = None
+    places: Mapping[tuple, int] = field(default_factory=dict)
+    rows: np.ndarray | None = None
+    sound: bool = False
+
+    def known(self, bank: KernelBank) -> dict[int, np.ndarray]:
+        """Return the matrices of the kernels of a bank that are known."""
+        if self.stack is None:
+            return {}
+        at = {k: self.places.get(key) for k, key in enumerate(zip(bank.names, bank.columns, strict=True))}
+        return {k: self.stack[place] for k, place in at.items() if place is not None}
+
+
+@dataclass(frozen=True)
+class BankSource(Source):
+    """Kernels of a bank between other samples and the training samples.
+
+    Attributes
+    ----------
+    bank : KernelBank
+        Fitted kernels.
+    samples : array, sparse matrix, table or sequences
+        The training samples.
+    known : mapping from int to ndarray (N, N)
+        Raw values of some kernels between all samples of a search.
+    rows : ndarray of int or None
+        The training samples among these.
+    """
+
+    bank: KernelBank
+    samples: Any
+    known: Mapping[int, np.ndarray] = field(default_factory=dict)
+    rows: np.ndarray | None = None
+
+    def expansion(self, terms, offset, active, kept):
+        bank = replace(
+            self.bank,
+            names=[self.bank.names[k] for k in active],
+            kernels=[self.bank.kernels[k] for k in active],
+            columns=[self.bank.columns[k] for k in active],
+        )
+        plain = isinstance(self.samples, np.ndarray)
+        samples = self.samples[kept] if plain else alone(take_rows(self.samples, kept))
+        return ComputedExpansion(terms, offset, active, kept, bank, samples)
+
+    def blocks(self, X, kernels, diag, at=None):
+        known = {} if at is None else self.known
+        for k in kernels:
+            if k in known:
+                yield k, gather(known[k], at, self.rows), known[k][at, at].astype(np.float64) if diag else None
+        others = [k for k in kernels if k not in known]
+        for k, K in self.bank.raw_each(X, self.samples, others) if others else ():
+            yield k, K, self.bank.raw_diag(k, X) if diag else None
+
+
+def prepare_computed(
+    kernels: Any, X: Any, weight: np.ndarray | None, settings: Settings, shared: Shared | None = None
+) -> Prepared:
+    """Fit the kernels that the user wrote and evaluate them on the training samples.
 
     Parameters
     ----------
-    bank : KernelBank
-        Fitted kernels, with the steps of their normalisation.
-    X : array, sparse matrix, data frame or sequence
+    kernels : "rbf", kernel or list
+        What the user wrote.
+    X : array, sparse matrix, data frame or sequences
         The n training samples.
     weight : ndarray of shape (n,) or None
         Positive sample weights, None for equal ones.
-    psd : str
-        What to do about indefinite kernels.
-    gram : str
-        Storage asked for.
-    memory_limit : float, str or None
-        Memory that may be used.
-    n_threads : int
-        Threads.
+    settings : Settings
+        Normalisation, storage, threads.
+    shared : Shared, optional
+        Kernels that are known between these and other samples.
     """
+    bank = KernelBank.fit(kernels, X, weight, settings.normalize)
+    samples = X if isinstance(X, np.ndarray) else as_numbers(X)
+    n, p = samples.shape[0] if hasattr(samples, "shape") else len(samples), bank.n_kernels
+    if takes_features(bank, n, settings):
+        return prepare_features(bank, samples, weight, settings)
+    share, team = np.full(n, 1.0 / n) if weight is None else weight / weight.sum(), Team(settings.n_threads)
+    diag = np.array([bank.raw_diag(k, samples) for k in range(p)])
+    known_psd = np.array([kernel.positive_semidefinite for kernel in bank.kernels], bool)
+    # kernels that are stored as they are, their normalisation a factor, and need no check
+    plain = known_psd & DIVIDING.issuperset(bank.steps)
+    dtype = storage_dtype(p, n)
+    kind = choose_storage(p, n, dtype.itemsize, settings.memory_limit, settings.gram)
+    if kind == "lazy":
+        return _prepare_rows(BankSource(bank, samples), diag, known_psd, plain, share, weight, settings, dtype)
+    shared = Shared() if shared is None or kind != "dense" else shared
+    source = BankSource(bank, samples, shared.known(bank), np.arange(n) if shared.rows is None else shared.rows)
+    stack, products = _stored_room(source, shared, plain, share, team, kind, dtype)
+    others = [int(k) for k in np.flatnonzero(plain) if k not in source.known]
+    products[others] = compute_tiles(bank, samples, others, share, team, [stack[k] for k in others])
+    normalizers = [
+        learn_normalizer(bank.steps, diag[k], partial(_same, products[k]), weight, bank.names[k]) if plain[k] else None
+        for k in range(p)
+    ]
+    indefinite = []
+    for k in np.flatnonzero(~plain):
+        K, definite = _checked_matrix(source, int(k), settings, bool(known_psd[k]))
+        products[k] = K @ share
+        normalizers[k] = learn_normalizer(bank.steps, diag[k], K.__matmul__, weight, bank.names[k])
+        stack[k] = normalizers[k].train_block(K)
+        if not definite:
+            indefinite.append(int(k))
+    form = AffineForm(np.array([normalizers[k].scale if plain[k] else 1.0 for k in range(p)]))
+    gram: Gram
+    if kind == "memmap":
+        gram = MemmapGram(stack, form, n_threads=settings.n_threads)
+    else:
+        gram = DenseGram(stack, form, n_threads=settings.n_threads, owned=True)
+    constant = no_variance(diag, products, share) | [each.degenerate for each in normalizers]
+    prepared = Prepared(gram, tuple(bank.names), tuple(normalizers), weight, source, constant, known_psd)
+    return repaired(prepared, indefinite, settings) if indefinite else prepared
 
-    def __init__(
-        self,
-        bank: KernelBank,
-        X: Any,
-        weight: np.ndarray | None,
-        *,
-        psd: str = "error",
-        gram: str = "auto",
-        memory_limit: float | str | None = None,
-        n_threads: int = 1,
-    ) -> None:
-        super().__init__()
-        self.bank, self.X, self.weight, self.psd = bank, X, weight, psd
-        self.names = bank.names
-        n, p = X.shape[0] if hasattr(X, "shape") else len(X), bank.n_kernels
-        self._p = np.full(n, 1.0 / n) if weight is None else weight / weight.sum()
-        self._team = Team(n_threads)
-        self.known_psd = np.array([bank.claims_psd(k) for k in range(p)])
-        self.constant = np.zeros(p, bool)
-        self.normalizers = [FittedNormalizer((), n)] * p
-        self._diag = np.array([bank.raw_diag(k, X) for k in range(p)])
-        dtype = storage_dtype(p, n)
-        kind = choose_storage(p, n, dtype.itemsize, memory_limit, gram)
-        if kind == "lazy":
-            self._keep_nothing(dtype, row_budget(n, dtype.itemsize, memory_limit))
-        else:
-            self._keep_all(self._space(p, n, dtype) if kind == "dense" else memmap_stack(p, n, dtype))
 
-    def _space(self, p: int, n: int, dtype: np.dtype) -> np.ndarray:
-        """Return memory for the kernels."""
-        return np.empty((p, n, n), dtype)
+def as_numbers(X: Any) -> Any:
+    """Return a data frame of numbers as an array, one of texts as well as a table, anything else as it is."""
+    return np.ascontiguousarray(X, dtype=np.float64) if is_frame(X) and is_numeric(X) else as_samples(X)
 
-    def _divided(self) -> np.ndarray:
-        """Kernels whose normalisation is a factor, and which need no check."""
-        return self.known_psd & set(self.bank.steps).issubset({"variance", "trace"})
 
-    def _keep_all(self, stack: np.ndarray) -> None:
-        """Fill the stack and make it a Gram."""
-        self._stack, self._scale = stack, np.ones(len(stack))
-        divided = np.flatnonzero(self._divided())
-        targets = [stack[k] for k in divided]
-        products = self._tiles(divided, targets)
-        for k, product in zip(divided, products, strict=True):
-            self._learn(k, lambda v, product=product: product, product)
-            self._scale[k] = self.normalizers[k].scale
-        indefinite = [k for k in range(len(stack)) if k not in divided and not self._store(k)]
-        kind = MemmapGram if isinstance(stack, np.memmap) else DenseGram
-        owned = {} if kind is MemmapGram else {"owned": True}
-        self.gram = kind(stack, AffineForm(self._scale), n_threads=self._team.n_threads, **owned)
-        self.repair(indefinite)
+def _same(product: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """Return K v, which is known for the only v that a normalisation by a factor asks for."""
+    return product
 
-    def _store(self, k: int) -> bool:
-        """Compute, check, normalise and store one kernel; return whether no negative eigenvalue was found."""
-        n, definite = self._stack.shape[1], True
-        if self.known_psd[k]:
-            K = np.empty((n, n))
-            product = self._tiles([k], [K])[0]
-        else:
-            K = self.bank.raw(k, self.X)
-            definite = not examine([K], [self.names[k]], self.psd, self._team.n_threads)[1][0]
-            product = K @ self._p
-        self._learn(k, K.__matmul__, product)
-        self._stack[k] = self.normalizers[k].train_block(K)
-        return definite
 
-    def _tiles(self, kernels: Sequence[int], targets: list[np.ndarray]) -> np.ndarray:
-        """Compute raw kernels; return their products with the weights of the samples."""
-        return compute_tiles(self.bank, self.X, kernels, self._p, self._team, targets)
+def _stored_room(
+    source: BankSource, shared: Shared, plain: np.ndarray, share: np.ndarray, team: Team, kind: str, dtype: np.dtype
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return memory for the kernels, those that are known written into it, and the products of these with ``share``.
 
-    def _learn(self, k: int, matvec, product: np.ndarray) -> None:
-        self.normalizers[k] = learn_normalizer(self.bank.steps, self._diag[k], matvec, self.weight, self.names[k])
-        flat = no_variance(self._diag[[k]], product[None], self._p)[0]
-        self.constant[k] = flat or self.normalizers[k].degenerate
+    Where all kernels are known between these very samples, they are read where they lie.
+    """
+    n, p = len(share), len(plain)
+    whole = shared.stack is not None and shared.rows is None and plain.all()
+    if whole and list(source.known) == [shared.places[key] for key in shared.places] == list(range(p)):
+        return shared.stack, np.array([K @ share for K in shared.stack])
+    stack = np.empty((p, n, n), dtype) if kind == "dense" else memmap_stack(p, n, dtype)
+    products, known = np.zeros((p, n)), [k for k in source.known if plain[k]]
 
-    def _keep_nothing(self, dtype: np.dtype, budget: float) -> None:
-        """Make a Gram that computes rows when they are asked for."""
-        divided = np.flatnonzero(self._divided())
-        products = compute_tiles(self.bank, self.X, divided, self._p, self._team, dtype=dtype)
-        for k, product in zip(divided, products, strict=True):
-            self._learn(k, lambda v, product=product: product, product)
-        for k in np.setdiff1d(np.arange(len(self.names)), divided):
-            if not self.known_psd[k]:
-                self.bank.raw(k, take_rows(self.X, slice(0, _SAMPLE)))
-            self.normalizers[k] = self.bank.normalizer(k, self.X, self.weight)
-            self.constant[k] = self.normalizers[k].degenerate
-        diag = np.array([each.train_diag(d) for each, d in zip(self.normalizers, self._diag, strict=True)])
-        self.gram = LazyGram(
-            self._rows, diag, dtype=dtype, budget=budget, n_threads=self._team.n_threads,
-            products=self._products, blocks=self._blocks,
-        )  # fmt: skip
-        self._probe_rows(diag)
+    def some(first: int, last: int) -> None:
+        for k in known[first:last]:
+            products[k] = gather_with_product(source.known[k], source.rows, share, stack[k])
 
-    def _rows(self, kernels: np.ndarray, idx: np.ndarray):
-        """Yield the normalised rows of kernels, as `LazyGram` takes them."""
-        for k, K in self.bank.raw_each(take_rows(self.X, idx), self.X, kernels.tolist(), self.gram.dtype):
+    team.run(partial(some, *span) for span in team.split(len(known)))
+    return stack, products
+
+
+def _checked_matrix(source: BankSource, k: int, settings: Settings, known_psd: bool) -> tuple[np.ndarray, bool]:
+    """Return one raw kernel as a whole, in float64, and whether no negative eigenvalue was found."""
+    rows, bank, n_threads = source.rows, source.bank, settings.n_threads
+    if k in source.known:
+        K = gather(source.known[k], rows, rows)
+    elif known_psd:
+        K = np.empty((len(rows), len(rows)))
+        compute_tiles(bank, source.samples, [k], np.zeros(len(rows)), Team(n_threads), [K])
+    else:
+        K = bank.raw(k, source.samples)
+    if known_psd:
+        return K, True
+    return K, not examine([K], [bank.names[k]], settings.psd, n_threads)[1][0]
+
+
+def _prepare_rows(
+    source: BankSource,
+    diag: np.ndarray,
+    known_psd: np.ndarray,
+    plain: np.ndarray,
+    share: np.ndarray,
+    weight: np.ndarray | None,
+    settings: Settings,
+    dtype: np.dtype,
+) -> Prepared:
+    """Return kernels of which no more than some rows are ever kept."""
+    bank, X, team = source.bank, source.samples, Team(settings.n_threads)
+    products = compute_tiles(bank, X, np.flatnonzero(plain), share, team, dtype=dtype)
+    constant = np.zeros(len(plain), bool)
+    constant[plain] = no_variance(diag[plain], products, share)
+    left = iter(products)
+    normalizers = []
+    for k, name in enumerate(bank.names):
+        if plain[k]:
+            normalizers.append(learn_normalizer(bank.steps, diag[k], partial(_same, next(left)), weight, name))
+            continue
+        if not known_psd[k]:
+            bank.raw(k, take_rows(X, slice(0, _SAMPLE)))
+        normalizers.append(bank.normalizer(k, X, weight))
+    constant |= [each.degenerate for each in normalizers]
+    values = LazyValues(bank, X, tuple(normalizers), team, dtype)
+    own = np.array([each.train_diag(d) for each, d in zip(normalizers, diag, strict=True)])
+    gram = LazyGram(
+        values.rows, own, dtype=dtype, budget=row_budget(len(share), dtype.itemsize, settings.memory_limit),
+        n_threads=settings.n_threads, products=values.products, blocks=values.blocks,
+    )  # fmt: skip
+    require_definite(gram, bank.names, known_psd, settings.psd)
+    return Prepared(gram, tuple(bank.names), tuple(normalizers), weight, source, constant, known_psd)
+
+
+@dataclass(frozen=True)
+class LazyValues:
+    """Normalised kernel values of a bank between training samples, computed when they are asked for."""
+
+    bank: KernelBank
+    samples: Any
+    normalizers: tuple[FittedNormalizer, ...]
+    team: Team
+    dtype: np.dtype
+
+    def rows(self, kernels: np.ndarray, idx: np.ndarray):
+        """Yield the rows of kernels, as `LazyGram` takes them."""
+        for k, K in self.bank.raw_each(take_rows(self.samples, idx), self.samples, kernels.tolist(), self.dtype):
             yield k, self._normalised(k, K, idx)
 
-    def _normalised(self, k: int, K: np.ndarray, rows: np.ndarray, cols: np.ndarray | None = None) -> np.ndarray:
-        """Return raw values as normalised ones, in their place where a factor is all there is to it."""
-        normalizer = self.normalizers[k]
-        if normalizer.u is None and normalizer.A is None:
-            K *= normalizer.scale
-            return K
-        return normalizer.train_block(K, rows, cols)
-
-    def _products(self, kernels: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """Return the products of normalised kernels with a vector, tile by tile."""
+    def products(self, kernels: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """Return the products of kernels with a vector, tile by tile."""
         form, extra = affine_form([self.normalizers[k] for k in kernels]), (1,) * (v.ndim - 1)
-        out = compute_tiles(self.bank, self.X, kernels, v, self._team, None, self.gram.dtype, form.u)
+        out = compute_tiles(self.bank, self.samples, kernels, v, self.team, None, self.dtype, form.u)
         if form.u is not None:
             out *= form.u.reshape(*form.u.shape, *extra)
         out *= form.scale.reshape(-1, 1, *extra)
@@ -268,34 +276,17 @@ class ComputedKernels(TrainingKernels):
                 out[k] -= A @ (B.T @ v) + B @ (A.T @ v)
         return out
 
-    def _blocks(self, idx: np.ndarray, out: np.ndarray) -> None:
-        """Write every normalised kernel between some of the samples."""
-        compute_tiles(self.bank, take_rows(self.X, idx), range(len(out)), np.zeros(len(idx)), self._team, list(out))
+    def blocks(self, idx: np.ndarray, out: np.ndarray) -> None:
+        """Write every kernel between some of the samples."""
+        nothing = np.zeros(len(idx))
+        compute_tiles(self.bank, take_rows(self.samples, idx), range(len(out)), nothing, self.team, list(out))
         for k in range(len(out)):
             out[k] = self._normalised(k, out[k], idx, idx)
 
-    def _probe_rows(self, diag: np.ndarray) -> None:
-        suspects = np.flatnonzero(~self.known_psd)
-        if not len(suspects):
-            return
-
-        def product(j: int, V: np.ndarray) -> np.ndarray:
-            return self.gram.apply(V, suspects[[j]])[0]
-
-        found = probe_definiteness(product, diagonal=diag[suspects], n_threads=1)
-        if found.indefinite.any():
-            if self.psd != "error":
-                raise refuse_repair(self.psd)
-            which = np.zeros(len(self.names), bool)
-            which[suspects[found.indefinite]] = True
-            first = int(np.argmax(found.indefinite))
-            raise indefinite_error(self.names, which, found.smallest[first] / found.largest[first])
-
-    def _replace(self, kernel, matrix):
-        if self.gram.kind == "lazy":
-            raise refuse_repair(self.psd)
-        self._stack[kernel] = matrix
-        self._scale[kernel] = 1.0
-
-    def _expansion(self, terms, offset, active, kept):
-        return ComputedExpansion(terms, offset, self.bank.take(active), alone(take_rows(self.X, kept)))
+    def _normalised(self, k: int, K: np.ndarray, rows: np.ndarray, cols: np.ndarray | None = None) -> np.ndarray:
+        """Return raw values as normalised ones, in their place where a factor is all there is to it."""
+        normalizer = self.normalizers[k]
+        if normalizer.u is None and normalizer.A is None:
+            K *= normalizer.scale
+            return K
+        return normalizer.train_block(K, rows, cols)
