@@ -154,7 +154,7 @@ class M3KClassifier(ClassifierFace):
         M3KClassifier
             The fitted estimator.
         """
-        self._check_own()
+        check_margin_parameters(self)
         samples = check_classes(self, X, y, sample_weight)
         return self._learn(samples, self._spec(samples), self._settings())
 
@@ -170,14 +170,15 @@ class M3KClassifier(ClassifierFace):
         super()._set(model, fit, samples)
         set_margin_attributes(self, fit)
 
-    def _check_own(self) -> None:
-        """Raise one sentence about a parameter that is not what it must be."""
-        check_parameters(self, norm=FINITE_NORM)
-        if self.gamma0_fraction is not None and not (isinstance(self.gamma0, str) and self.gamma0 == "max"):
-            raise ValueError(
-                f"The 'gamma0' parameter of {type(self).__name__} must be 'max' where 'gamma0_fraction' is given. "
-                f"Got {self.gamma0!r} instead."
-            )
+
+def check_margin_parameters(estimator: Any) -> None:
+    """Raise one sentence about a parameter that is not what it must be."""
+    check_parameters(estimator, norm=FINITE_NORM)
+    if estimator.gamma0_fraction is not None and not (isinstance(estimator.gamma0, str) and estimator.gamma0 == "max"):
+        raise ValueError(
+            f"The 'gamma0' parameter of {type(estimator).__name__} must be 'max' where 'gamma0_fraction' is given. "
+            f"Got {estimator.gamma0!r} instead."
+        )
 
 
 def set_margin_attributes(estimator: Any, fit: Fit) -> None:

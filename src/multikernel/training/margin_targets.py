@@ -49,6 +49,9 @@ class MarginClassification(Classification):
         largest = {norm: largest_margin(table, norm) for norm in set(norms)}
         return replace(self, margins=Margins(prepared.gram, table, largest))
 
+    def on_kernels(self, prepared: Prepared, points: Sequence[Mapping[str, Any]]) -> MarginClassification:
+        return self.with_margins(prepared, [point.get("norm", self.norm) for point in points])
+
     def __call__(self, prepared: Prepared) -> Sequence[Target]:
         """Return the one problem."""
         # a kernel that was repaired on the way makes another Gram

@@ -178,15 +178,13 @@ class Classification:
         targets = []
         for y, samples, name in labelled_problems(self.codes, self.classes, scheme):
             own = cost if samples is None else cost[samples]
-            machine = self._machine(loss, y, own, products)
-            mixing = self._mixing(prepared)
-            machine = suited(machine, prepared.gram)
-            targets.append(Target(machine, mixing, name, self.fit_intercept, samples, products))
+            machine = suited(self._machine(loss, y, own, products), prepared.gram)
+            targets.append(Target(machine, mixing_for(self.norm), name, self.fit_intercept, samples, products))
         return targets
 
-    def _mixing(self, prepared: Prepared) -> Any:
-        """Return the set of the weights."""
-        return mixing_for(self.norm)
+    def on_kernels(self, prepared: Prepared, points: Sequence[Mapping[str, Any]]) -> Classification:
+        """Return the specification with what all points of a grid share on these kernels."""
+        return self
 
     def _machine(self, loss: Loss, y: np.ndarray, cost: np.ndarray, products: ClassKernels | None) -> Machine:
         """Return the machine of one problem, or raise where the loss does not take all classes at once."""
@@ -267,6 +265,10 @@ class Regression:
         if self.y.ndim == 1 and type(self._loss()) in _LINEAR:
             return None
         return "one target and loss='epsilon_insensitive' or 'squared'"
+
+    def on_kernels(self, prepared: Prepared, points: Sequence[Mapping[str, Any]]) -> Regression:
+        """Return the specification with what all points of a grid share on these kernels."""
+        return self
 
     def _loss(self) -> Loss:
         named = REGRESSION[self.loss] if isinstance(self.loss, str) else self.loss
