@@ -2,7 +2,7 @@
 
     min_{beta in B}  max_{a in A}  g(a) - 1/2 sum_k beta_k a' K_k a
 
-``Problem`` is what every solver gets, ``Point`` the pair (beta, a) that a solver moves.
+``Problem`` is what every solver gets, ``Start`` what it may begin with, ``Point`` the pair (beta, a) that it moves.
 """
 
 from __future__ import annotations
@@ -28,6 +28,26 @@ class Problem:
     gram: Gram
     machine: Machine
     mixing: Mixing
+
+
+@dataclass(frozen=True)
+class Start:
+    """Weights and coefficients to begin with.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (p,)
+        Kernel weights in B.
+    coef : ndarray of shape (n,) or (n, c)
+        Coefficients in A.
+    known : (ndarray, ndarray), optional
+        Other coefficients b, of which few differ from ``coef``, and their outputs K_k b, shape (p, n) or (p, n, c):
+        only the rows where the two differ are then multiplied with the kernels.
+    """
+
+    weights: np.ndarray
+    coef: np.ndarray
+    known: tuple[np.ndarray, np.ndarray] | None = None
 
 
 class Point:

@@ -90,8 +90,7 @@ class SVC(BoxMachine):
         if start is None:
             a, f = self.start(), np.zeros(self.n_samples)
         else:
-            a = self.carry_over(start.dual_coef, start.machine)
-            b, f = self.nearest(a, start.machine, start.dual_coef, start.outputs)
+            a, b, f = self.warm_start(start.machine, start.dual_coef, start.outputs)
             f = f + combined.apply(a - b)
         smo_run = SMO(self, a, self.p - f, tol)
         smo_run.run(combined)

@@ -17,7 +17,7 @@ import numpy as np
 
 from multikernel.gram.combined import Combined
 from multikernel.losses import LargestMargin, Loss, Multinomial, joint_form, loss_name
-from multikernel.machines.base import Curvature, Machine
+from multikernel.machines.base import Curvature
 from multikernel.machines.joint.central_path import _FASTER, CentralPath
 from multikernel.machines.joint.hinge_loops import CONVERGED
 from multikernel.machines.joint.loss_loops import row_gaps, sweep
@@ -123,10 +123,9 @@ class JointLoss(RowMachine):
         a[self._own] += self.C
         return a if isinstance(self.loss, Multinomial) else 0.5 * a
 
-    def carry_over(self, a: np.ndarray, other: Machine) -> np.ndarray:
-        """Return a in proportion to the costs."""
-        costs = getattr(other, "C", self.C)
-        return self.make_feasible(a * (self.C / costs)[:, None])
+    def _rescale(self, other, coef):
+        """Return the coefficients in proportion to the costs."""
+        return coef * (self.C / getattr(other, "C", self.C))[:, None]
 
     def _room(self, a, u, v):
         """Moves from class u to class v in proportion to what they cost least, within the bounds."""
