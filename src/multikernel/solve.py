@@ -122,7 +122,7 @@ class _Run:
 
     def _keep(self, own_gap: float) -> None:
         self.own_gap = own_gap
-        self.model = (self.point.beta, self.point.a, self.point.F.copy())
+        self.model = (self.point.beta, self.point.a, self.point.outputs.known()[1])
 
     @property
     def converged(self) -> bool:

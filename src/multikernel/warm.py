@@ -62,7 +62,7 @@ def solve_from(
     if start is None or not isinstance(mixing, Simplex) or not plain or not _few(start.weights):
         return solve(problem, solver, tol=tol, max_iter=max_iter, start=start, callback=callback)
     beta, a, known = start.weights, start.coef, start.known
-    b, F = known or (np.zeros_like(a), gram.no_outputs(a.shape))
+    b, F = known or (np.zeros_like(a), np.zeros((len(beta), *a.shape)))
     if known is not None and np.count_nonzero(a - b) <= 1:
         # with the coefficients of before, but for rounding, all kernels are certified at once
         same = solve(problem, solver, tol=tol, max_iter=0, start=start)
@@ -80,7 +80,7 @@ def solve_from(
     weights, outputs = np.zeros_like(beta), np.empty_like(F)
     weights[some], outputs[some] = first.weights, first.outputs
     outputs[others] = F[others] + gram.apply(first.dual_coef - b, others)
-    q = gram.quadratic_forms(outputs, first.dual_coef)
+    q = gram.new_outputs(a.shape, (first.dual_coef, outputs)).quadratic_forms()
     if relative_gap(first.upper, first.lower - 0.5 * (q.max() - q[some].max()), first.floor) > _FAR:
         weights = mixing.reactivate(weights, q, _SHARE)
     interrupted = first.status == INTERRUPTED

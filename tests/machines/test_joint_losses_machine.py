@@ -210,7 +210,7 @@ def test_large_multinomial_problems_answer_by_iterations(fit_intercept):
     here, there = Point(problem, beta), Point(problem, beta + move)
     for point in (here, there):
         point.solve(1e-11)
-    c = machine.curvature(here.combined, here.a, here.f, here.F)
+    c = machine.curvature(here.combined, here.a, here.f, here.outputs)
     assert len(c.free) == 350
     np.testing.assert_allclose(-0.5 * (there.q - here.q), c.H @ move, rtol=0.03)
     solution = solve(problem, tol=1e-6)
@@ -227,7 +227,7 @@ def test_curvature_predicts_the_next_solution(loss, fit_intercept):
     here, there = Point(problem, beta), Point(problem, beta + move)
     for point in (here, there):
         point.solve(1e-12)
-    c = machine.curvature(here.combined, here.a, here.f, here.F)
+    c = machine.curvature(here.combined, here.a, here.f, here.outputs)
     change = there.a - here.a
     np.testing.assert_allclose(c.predicted(here.a, move, False) - here.a, change, atol=0.03 * np.abs(change).max())
     np.testing.assert_allclose(-0.5 * (there.q - here.q), c.H @ move, rtol=0.03)

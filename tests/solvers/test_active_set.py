@@ -224,7 +224,7 @@ def test_some_of_the_kernels():
     np.testing.assert_allclose(some.rows(np.array([2, 4]), np.array([1])), K[[1]][:, [2, 4]])
     np.testing.assert_allclose(some.combine(np.array([2.0, -1.0]), np.array([5])), (2 * K[3] - K[1])[[5]])
     np.testing.assert_allclose(some.diag(), np.diagonal(K, axis1=1, axis2=2)[[3, 1]])
-    matrix, factor = some.direct(0)
+    matrix, factor = some.stored(0)
     np.testing.assert_allclose(factor * matrix, K[3])
     assert some.nbytes == 0
     np.testing.assert_allclose(gram.block(np.array([6, 0])), K[:, [[6], [0]], [6, 0]])

@@ -155,7 +155,7 @@ def test_curvature_predicts_the_next_solution(fit_intercept):
     here, there = Point(problem, beta), Point(problem, beta + move)
     for point in (here, there):
         point.solve(1e-12)
-    c = problem.machine.curvature(here.combined, here.a, here.f, here.F)
+    c = problem.machine.curvature(here.combined, here.a, here.f, here.outputs)
     change = there.a - here.a
     np.testing.assert_allclose(c.predicted(here.a, move, False) - here.a, change, atol=0.02 * np.abs(change).max())
     np.testing.assert_allclose(-0.5 * (there.q - here.q), c.H @ move, rtol=0.02)

@@ -14,6 +14,7 @@ from functools import lru_cache
 import numpy as np
 from scipy.linalg import LinAlgError
 
+from multikernel.gram.base import Outputs
 from multikernel.gram.cholesky import solve_spd
 from multikernel.gram.combined import Combined
 from multikernel.machines.base import ConicMachine, Curvature, Machine
@@ -122,7 +123,7 @@ class BoxMachine(Machine):
         return self.make_feasible(smo_run.a)
 
     def curvature(
-        self, combined: Combined, a: np.ndarray, f: np.ndarray, F: np.ndarray, rough: bool = False
+        self, combined: Combined, a: np.ndarray, f: np.ndarray, outputs: Outputs, rough: bool = False
     ) -> Curvature:
         """Linearise the optimality conditions of the free coefficients.
 
@@ -131,10 +132,10 @@ class BoxMachine(Machine):
         solved in single precision.
         """
         free = self.free(a)
-        k = len(F)
+        Ff = outputs.kernel_outputs(free)
+        k = len(Ff)
         if len(free) < 1 + self.balanced:
             return Curvature(np.zeros((k, k)), free[:0], np.zeros((0, k)), np.zeros(0))
-        Ff = F[:, free]
         residual = self.p[free] - self.eps * np.sign(a[free]) - f[free]
         X = _solve_reduced(combined, free, np.vstack([Ff, residual]), self.balanced, rough)
         Z, correction = X[:k], X[k]

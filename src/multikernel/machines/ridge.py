@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from multikernel.gram.base import Outputs
 from multikernel.gram.combined import Combined
 from multikernel.losses import Squared
 from multikernel.machines.base import Curvature, Machine
@@ -137,9 +138,10 @@ class Ridge(Machine):
         return self.make_feasible(best)
 
     def curvature(
-        self, combined: Combined, a: np.ndarray, f: np.ndarray, F: np.ndarray, rough: bool = False
+        self, combined: Combined, a: np.ndarray, f: np.ndarray, outputs: Outputs, rough: bool = False
     ) -> Curvature:
         """With M = K + diag(1/(2C)) a change of weights moves A by -M^-1 F_k, and H_kl = <F_k, M^-1 F_l>."""
+        F = outputs.kernel_outputs()
         p = len(F)
         inverse = self._inverse(combined)
         rhs = np.moveaxis(np.concatenate([F, self._residual(a, f)[None]]), 0, -1)

@@ -14,6 +14,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
+from multikernel.gram.base import Outputs
 from multikernel.gram.combined import Combined
 from multikernel.machines.base import ConicMachine, Curvature
 from multikernel.machines.joint.hinge_biases import best_biases
@@ -239,13 +240,14 @@ class CrammerSinger(RowMachine):
         return self._newton(combined, free, R)
 
     def curvature(
-        self, combined: Combined, a: np.ndarray, f: np.ndarray, F: np.ndarray, rough: bool = False
+        self, combined: Combined, a: np.ndarray, f: np.ndarray, outputs: Outputs, rough: bool = False
     ) -> Curvature:
         """Linearise the optimality conditions of the free entries.
 
         In each row the slopes E - f - b of the free entries are equal, and rows and columns keep their sums, so that a
         change of weights moves the free entries by -Z dbeta, Z_k the solution for F_k, and H_kl = <F_k, Z_l>.
         """
+        F = outputs.kernel_outputs()
         p, c = len(F), self.n_classes
         free = self.free(a)
         if not free.any():

@@ -15,6 +15,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from multikernel.gram.base import Outputs
 from multikernel.gram.combined import Combined
 from multikernel.losses import LargestMargin, Loss, Multinomial, joint_form, loss_name
 from multikernel.machines.base import Curvature
@@ -233,9 +234,10 @@ class JointLoss(RowMachine):
     # ---- second order
 
     def curvature(
-        self, combined: Combined, a: np.ndarray, f: np.ndarray, F: np.ndarray, rough: bool = False
+        self, combined: Combined, a: np.ndarray, f: np.ndarray, outputs: Outputs, rough: bool = False
     ) -> Curvature:
         """Linearise the optimality conditions: a change of weights moves the free entries by -(K + D)^-1 F_k."""
+        F = outputs.kernel_outputs()
         p, c = len(F), self.n_classes
         D = self._diagonal(a)
         if isinstance(self.loss, Multinomial) and self.n_samples * c > _FEW:
