@@ -59,6 +59,8 @@ class Point:
         known: tuple[np.ndarray, np.ndarray] | None = None,
     ) -> None:
         self.problem = problem
+        # accuracy of the last solve, to which the best intercepts are found as well
+        self.accuracy = 0.0
         self.beta = problem.mixing.start(problem.gram.n_kernels) if beta is None else beta
         if known is None:
             self.a = np.zeros_like(problem.machine.start())
@@ -86,7 +88,7 @@ class Point:
     @cached_property
     def primal(self) -> tuple[float, Any]:
         """Primal value of the combined kernel at its best intercept, and that intercept."""
-        return self.problem.machine.primal(self.f, float(self.beta @ self.q))
+        return self.problem.machine.primal(self.f, float(self.beta @ self.q), self.accuracy)
 
     @property
     def outputs(self) -> np.ndarray:
@@ -128,6 +130,7 @@ class Point:
         """
         machine = self.problem.machine
         a, f = self.a, self.f
+        self.accuracy = accuracy
         if start is not None:
             f = f + self.combined.apply(start - a)
             a = start

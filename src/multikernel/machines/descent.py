@@ -101,8 +101,8 @@ class Descent(Machine):
     def carry_over(self, a, other):
         return self.inner.carry_over(a, getattr(other, "inner", other))
 
-    def primal(self, f, quad):
-        return self.inner.primal(f, quad)
+    def primal(self, f, quad, accuracy=0.0):
+        return self.inner.primal(f, quad, accuracy)
 
     def solve(self, combined, a, f, accuracy, max_steps=None):
         epochs = Epochs(self, combined, a, f)
