@@ -79,6 +79,8 @@ class Point:
         known: Outputs | tuple[np.ndarray, np.ndarray] | None = None,
     ) -> None:
         self.problem = problem
+        # accuracy of the last solve, to which the best intercepts are found as well
+        self.accuracy = 0.0
         self.beta = problem.mixing.start(problem.gram.n_kernels) if beta is None else beta
         self.a = problem.machine.start() if a is None else a
         self._outputs = known if isinstance(known, Outputs) else problem.gram.new_outputs(self.a.shape, known)
@@ -109,7 +111,7 @@ class Point:
     @cached_property
     def primal(self) -> tuple[float, Any]:
         """Primal value of the combined kernel at its best intercept, and that intercept."""
-        return self.problem.machine.primal(self.f, float(self.beta @ self.q))
+        return self.problem.machine.primal(self.f, float(self.beta @ self.q), self.accuracy)
 
     def set_weights(self, beta: np.ndarray) -> None:
         """Move to new weights."""
@@ -147,6 +149,7 @@ class Point:
         """
         machine = self.problem.machine
         a, f = self.a, self.f
+        self.accuracy = accuracy
         if start is not None:
             f = f + self.combined.apply(start - a)
             a = start

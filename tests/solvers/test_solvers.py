@@ -244,7 +244,7 @@ class Mute(Machine):
     def solve(self, combined, a, f, accuracy, max_steps=None):
         return a
 
-    def primal(self, f, quad):
+    def primal(self, f, quad, accuracy=0.0):
         return 0.5 * quad, 0.0
 
 

@@ -196,5 +196,8 @@ class Machine(ABC):
         """Maximise g(a) - 1/2 a' K_beta a from ``a`` with outputs f = K_beta a, to ``accuracy`` in the objective."""
 
     @abstractmethod
-    def primal(self, f: np.ndarray, quad: float) -> tuple[float, float]:
-        """Return 1/2 quad + loss(f + b), minimised over the intercept b, and b."""
+    def primal(self, f: np.ndarray, quad: float, accuracy: float = 0.0) -> tuple[float, Any]:
+        """Return 1/2 quad + loss(f + b), minimised over the intercept b, and b.
+
+        A machine that finds b by iterations stops at ``accuracy`` in the value, or where rounding ends the progress.
+        """

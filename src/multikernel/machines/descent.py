@@ -101,8 +101,8 @@ class Descent(Machine):
     def warm_start(self, other, coef, outputs):
         return self.inner.warm_start(getattr(other, "inner", other), coef, outputs)
 
-    def primal(self, f, quad):
-        return self.inner.primal(f, quad)
+    def primal(self, f, quad, accuracy=0.0):
+        return self.inner.primal(f, quad, accuracy)
 
     def solve(self, combined, a, f, accuracy, max_steps=None):
         epochs = Epochs(self, combined, combined.tables, a, f)
