@@ -69,7 +69,7 @@ def solve_from(
         if same.gap <= tol:
             return same
     some, others = np.flatnonzero(beta), np.flatnonzero(beta == 0)
-    part = Problem(gram.take_kernels(some), problem.machine, mixing.restrict(some))
+    part = Problem(gram.take_kernels(some), problem.machine, mixing.take_kernels(some))
     first = solve(
         part,
         solver,
