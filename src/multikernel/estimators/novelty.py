@@ -26,7 +26,7 @@ _CENTRED = 1e-3
 def one_class(owner: str, weight: np.ndarray, nu: float, prepared: Prepared) -> OneClass:
     """Return the machine of one class, or raise where the samples' mean is the origin for every kernel."""
     share, gram = weight / weight.sum(), prepared.gram
-    size, mean = gram.diag() @ share, gram.quad(share)
+    size, mean = gram.diag() @ share, gram.apply(share) @ share
     if np.all(mean <= _CENTRED * size * float(share @ share)):
         raise ValueError(
             f"The kernels of {owner} must not be centred: with the mean of the samples at the origin the optimum is "

@@ -94,7 +94,7 @@ class ActiveSet(Solver):
     ('converged', 3)
     """
 
-    requires: ClassVar[tuple[str, ...]] = ("machine.draw", "mixing.restrict", *Newton.requires)
+    requires: ClassVar[tuple[str, ...]] = ("machine.draw", "mixing.take_kernels", *Newton.requires)
 
     solver: Solver = field(default_factory=Newton)
     samples: int = 1000
@@ -141,9 +141,9 @@ class ActiveSet(Solver):
 
     def _part(self, point: Point, listed: np.ndarray, beta: np.ndarray) -> Point:
         """Return the point of the listed kernels; what is known of their outputs is known there."""
-        problem, mixing = point.problem, point.problem.mixing.restrict(listed)
+        problem, mixing = point.problem, point.problem.mixing.take_kernels(listed)
         part = Problem(problem.gram.take_kernels(listed), problem.machine, mixing)
-        return Point(part, mixing.scale_to_boundary(beta[listed]), point.a, (point.a, point.F[listed]))
+        return Point(part, mixing.scale_to_boundary(beta[listed]), point.a, point.outputs.take(listed))
 
     def _recheck(self, point: Point, state: _State, a: np.ndarray, certificate: Certificate, listed: float) -> float:
         """Move to new coefficients; leave out kernels that are proved to have no weight, until the gap is closed.

@@ -21,10 +21,10 @@ from multikernel.kernels.class_kernels import ClassKernels
 from multikernel.kernels.fitted_normalizer import FittedNormalizer
 from multikernel.machines.base import Machine
 from multikernel.mixing.base import Mixing
+from multikernel.problem import Start
 from multikernel.solution import Solution
 from multikernel.solvers.base import Solver
 from multikernel.training.expansion import Expansion, Term
-from multikernel.warm import Start
 
 
 @dataclass(frozen=True)

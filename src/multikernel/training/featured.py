@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from multikernel.gram.features import FeatureGram
+from multikernel.gram.features import FeatureGram, FeatureOutputs
 from multikernel.gram.storage import default_limit, parse_bytes
 from multikernel.kernels.bank import KernelBank
 from multikernel.kernels.base import len_of
@@ -114,11 +114,14 @@ def prepare_features(bank: KernelBank, X: Any, weight: np.ndarray | None, settin
     maps = FeatureMaps(bank, X)
     limit = default_limit() if settings.memory_limit is None else parse_bytes(settings.memory_limit)
     parts = list(maps.sources(X, limit))
-    gram = FeatureGram([source for source, _ in parts], [kernels for _, kernels in parts], n_threads=settings.n_threads)
+    sources, members = [source for source, _ in parts], [kernels for _, kernels in parts]
+    raw = FeatureGram(sources, members, n_threads=settings.n_threads)
     share = np.full(n, 1.0 / n) if weight is None else weight / weight.sum()
-    diag = gram.diag()
+    diag = raw.diag()
     # share' K_k share: all that the mean of a kernel asks for
-    means = gram.quad(share)
+    tables = FeatureOutputs(raw)
+    tables.update(share)
+    means = tables.q
     normalizers = tuple(
         learn_normalizer(bank.steps, d, partial(_constant, n, mean), weight, name)
         for d, mean, name in zip(diag, means, bank.names, strict=True)
@@ -126,7 +129,7 @@ def prepare_features(bank: KernelBank, X: Any, weight: np.ndarray | None, settin
     flat = no_variance(diag, np.repeat(means[:, None], n, axis=1), share)
     constant = flat | [each.degenerate for each in normalizers]
     scale = np.array([each.scale for each in normalizers])
-    gram.scale = scale
+    gram = FeatureGram(sources, members, scale, settings.n_threads)
     source = FeatureSource(maps, X, scale)
     return Prepared(gram, tuple(bank.names), normalizers, weight, source, constant, np.ones(p, bool))
 

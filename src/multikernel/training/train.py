@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from multikernel.problem import Problem
+from multikernel.problem import Problem, Start
 from multikernel.solution import INTERRUPTED, Solution
 from multikernel.training.core import Fit, Prepared, Settings, Starts, Target, Targets
 from multikernel.training.progress import progress
 from multikernel.training.publish import expand
 from multikernel.training.repair import until_definite
-from multikernel.warm import Start, solve_from
+from multikernel.warm import solve_from
 
 
 def train(prepared: Prepared, targets: Targets, settings: Settings, starts: Starts | None = None) -> Fit:
@@ -61,7 +61,7 @@ def _solve(prepared: Prepared, target: Target, start: Start | None, settings: Se
     """Solve one problem; after an interruption it keeps its start."""
     problem = Problem(target.gram(prepared.gram), target.machine, target.mixing)
     if start is not None:
-        start = (target.mixing.make_feasible(start[0]), *start[1:])
+        start = replace(start, weights=target.mixing.make_feasible(start.weights))
     with progress(settings.verbose, settings.tol, target.label) as show:
         solution = solve_from(
             problem, start, settings.solver, tol=settings.tol, max_iter=0 if interrupted else settings.max_iter,
@@ -105,9 +105,8 @@ def from_fit(previous: Fit) -> Starts:
             return [None] * len(targets)
         found: list[Start | None] = []
         for target, old, solution in zip(targets, previous.targets, previous.solutions, strict=True):
-            a = target.machine.carry_over(solution.dual_coef, old.machine)
-            known = target.machine.nearest(a, old.machine, solution.dual_coef, solution.outputs)
-            found.append((solution.weights, a, known))
+            a, b, outputs = target.machine.warm_start(old.machine, solution.dual_coef, solution.outputs)
+            found.append(Start(solution.weights, a, (b, outputs)))
         return found
 
     return starts
@@ -150,7 +149,7 @@ def mean_start(folds: Sequence[Sequence[Found]], taking_part: np.ndarray) -> Sta
             count[samples] += 1
         a = (total.T / np.maximum(count, 1)).T[taking_part]
         weights = np.mean([weights for weights, _, _ in parts], axis=0)
-        return weights, target.machine.make_feasible(a if target.samples is None else a[target.samples]), None
+        return Start(weights, target.machine.make_feasible(a if target.samples is None else a[target.samples]))
 
     def starts(targets: Sequence[Target]) -> list[Start | None]:
         if not folds or any(len(fold) != len(targets) for fold in folds):
