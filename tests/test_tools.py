@@ -136,7 +136,8 @@ def test_walk_says_which_bar_is_missed(toy):
         ("def _f(x=0, y=1.0, z=-1, u=np.inf): pass", []),
         ("def f():\n    def g(x=3): pass", ["f.g(x)"]),
         ("f = lambda x=3: x", ["lambda(x)"]),
-        ("class A:\n    x: int = 3\n    _y: int = 4\n    Z = 5\n    def __init__(self, u=3): pass", ["A._y", "A.Z"]),
+        ("class A:\n    x: int = 3\n    _y: int = 4\n    C = 0.5\n    ZEAL = 5", ["A._y", "A.ZEAL"]),
+        ("class A:\n    def __init__(self, x=3): pass\n    def _m(self, y=3): pass", ["A._m(y)"]),
         (
             "class _A:\n    x: int = 3\n    y: float = field(default=0.5)\n    def m(self, z=2): pass\n"
             "    def __init__(self, u=3): pass",

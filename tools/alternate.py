@@ -30,6 +30,9 @@ from statistics import geometric_mean, median
 MEAN_BAR, WORST_BAR = 1.05, 1.15
 # seconds that one timed run lasts at least
 SHORTEST_RUN = 0.25
+# glibc moves these limits by what a process freed before, which alone makes two equal processes differ by a quarter;
+# arrays of up to 32 MiB are kept for reuse from the start (set the variables yourself to measure otherwise)
+MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(32 << 20), "MALLOC_TRIM_THRESHOLD_": str(256 << 20)}
 THREAD_LIMITS = ("OMP", "OPENBLAS", "MKL", "BLIS", "NUMBA")
 
 
@@ -62,7 +65,7 @@ class Version:
         source = source.resolve()
         if not (source / "multikernel" / "__init__.py").is_file():
             raise SystemExit(f"{source} must be a folder that holds the package multikernel.")
-        environment = {**os.environ, "PYTHONPATH": str(source), "VECLIB_MAXIMUM_THREADS": "1"}
+        environment = {**MEMORY, **os.environ, "PYTHONPATH": str(source), "VECLIB_MAXIMUM_THREADS": "1"}
         environment |= {f"{library}_NUM_THREADS": "1" for library in THREAD_LIMITS}
         command = [sys.executable, __file__, "--worker"]
         pipe = subprocess.PIPE

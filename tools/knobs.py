@@ -10,7 +10,7 @@ A knob is
 - a numeric default of a parameter of a private function. A function is private if its name starts with an underscore,
   if it stands inside another function, or if it is a method of a private class; `__init__` is as private as its class;
 - a numeric default of a private field: an assignment in the body of a class whose own name or whose field's name starts
-  with an underscore, or whose field's name is in capitals. `field(default=...)` counts as its default.
+  with an underscore, or whose field's name is a word in capitals. `field(default=...)` counts as its default.
 
 Not knobs:
 
@@ -133,7 +133,7 @@ def found(source: str, file: str, count_trivial: bool = False) -> list[Knob]:
         for child in ast.iter_child_nodes(node):
             if isinstance(child, ast.Assign | ast.AnnAssign) and place != "function":
                 for name, value in assigned(child):
-                    if place == "module" or private or is_private(name) or name.isupper():
+                    if place == "module" or private or is_private(name) or (name.isupper() and len(name) > 1):
                         add(owner + name, default_of(value), "field" if place == "class" else place)
             if isinstance(child, ast.ClassDef):
                 visit(child, f"{owner}{child.name}.", "class", private or is_private(child.name) or place == "function")
