@@ -26,8 +26,8 @@ def test_a_pickled_model_holds_active_kernels_and_support_vectors_only():
     model = MKLClassifier(per_column(RBF(factor=2.0)), C=0.3).fit(Z, y)
     active, m = np.count_nonzero(model.weights_), len(model.support_)
     assert active < 8 and m < 200
-    assert model._expansion.bank.n_kernels == active
-    assert model._expansion.samples.shape == (m, 8)
+    assert model.model_.expansion.bank.n_kernels == active
+    assert model.model_.expansion.samples.shape == (m, 8)
     assert len(pickle.dumps(model)) < m * 8 * 8 + 2 * active * m * 8 + 10_000
     again = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(again.decision_function(Z), model.decision_function(Z))
