@@ -1,4 +1,4 @@
-"""Methods by name: what `compare` takes beside estimators. A new one is one line of a table."""
+"""The methods that `compare` knows by name. A new one is one line of the table `METHODS`."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _mkl(**options: Any) -> Callable[[bool], Any]:
     )("precomputed", **options)  # fmt: skip
 
 
-# name: (what it is, how it is made, whether it does regression as well)
+# name: (description, function that makes it, whether it also does regression)
 METHODS: dict[str, tuple[str, Callable[[bool], Any], bool]] = {
     "uniform": ("SVM on the sum of the kernels", _two_stage("UniformWeights"), True),
     "best": ("SVM on the best single kernel, by inner cross-validation", _two_stage("BestSingleKernel"), True),
@@ -68,7 +68,7 @@ def make_methods(
     grid: Mapping[str, Sequence[Any]] | None = None,
     inner_cv: int = 3,
 ) -> dict[str, Any]:
-    """Return fresh estimators by name, each told to take the shared kernels.
+    """Return fresh estimators by name, set to take the kernels that all methods share.
 
     Parameters
     ----------
@@ -78,13 +78,13 @@ def make_methods(
     classification : bool
         Whether the targets are classes.
     stack_only : bool
-        Whether there are no samples beside the kernels.
+        Whether the data are a KernelStack, so that no method can have the samples themselves.
     params : dict, optional
         Parameters for every method that has them, itself or in its ``estimator``.
     grid : dict, optional
         Values of parameters among which each method that has them chooses by inner cross-validation.
     inner_cv : int
-        Folds of that.
+        Folds of the inner cross-validation.
     """
     if isinstance(methods, str) or not isinstance(methods, (Mapping, Sequence)) or not len(methods):
         raise ValueError(
@@ -159,7 +159,7 @@ def _prepared(name: str, estimator: Any, stack_only: bool, params: dict, grid: d
 
 
 def _owner(estimator: Any, name: str) -> str | None:
-    """Return the parameter of this name, the estimator's own or its inner estimator's; None where it has none."""
+    """Return the name of the parameter in the estimator or in its inner estimator; None if neither has it."""
     known = estimator.get_params()
     return next((key for key in (name, f"estimator__{name}") if key in known), None)
 
@@ -173,7 +173,7 @@ def takes_stack(estimator: Any) -> bool:
 
 
 def learned(estimator: Any) -> dict[str, Any]:
-    """Return what a fitted method tells of itself: number of active kernels, certified gap, status; None where unknown.
+    """Return number of active kernels, certified gap and status of a fitted method; None for each it does not have.
 
     Examples
     --------

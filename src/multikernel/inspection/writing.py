@@ -1,4 +1,4 @@
-"""Tables and pictures of what was learned: columns to a file, axes to draw on."""
+"""Writing tables and pictures of what was learned; axes to draw on."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+# Positions up to which each one is drawn apart, with a gap or its letter: more are too narrow to read and slow to draw.
+MOST_SEPARATE = 100
 
 
 def write_columns(path: Path, columns: Mapping[str, Sequence]) -> None:
@@ -25,13 +28,13 @@ def save_both(
     Parameters
     ----------
     folder : path
-        The folder; made where it is not there.
+        The folder; created if it does not exist.
     name : str
-        What the files are called.
+        Name of the files without ending.
     columns : dict of sequences
         The table.
     draw : callable
-        Returns the figure, which is closed afterwards.
+        Function that returns the figure; the figure is closed afterwards.
     """
     import matplotlib.pyplot as plt
 
