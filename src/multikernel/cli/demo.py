@@ -43,9 +43,9 @@ class Comparison:
 def make_kernels() -> list[tuple[str, RBF, slice]]:
     """Return one Gaussian kernel per group and width, the width a multiple of the median distance."""
     return [
-        (f"{group}, width x {kernel.factor:.3g}", kernel, columns)
+        (f"{group}, width x {kernel.factor:g}", kernel, columns)
         for group, columns in GROUPS.items()
-        for kernel in rbf_family(factors=3)
+        for kernel in rbf_family(factors=[1.0, 2.0, 4.0])
     ]
 
 

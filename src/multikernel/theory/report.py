@@ -94,7 +94,7 @@ class BoundReport:
         if self.norm > 1:
             lines.append(
                 f"The theorem is for weights of sum one: the weights of norm {self.norm:g} and their margins were\n"
-                "divided by the sum of the weights. For weights of norm 2 the paper gives only the order of the factor,\n"
+                "divided by the sum of the weights. For norm 2 the paper gives only the order of the factor,\n"
                 f"(|I| + |J|)^(1/4) = {count**0.25:.4g}, instead of the square root of the fifth row."
             )
         if self.bound.total >= 1:
@@ -166,8 +166,8 @@ def bound_report(
     at = np.arange(n)
     gamma = np.array([np.sum(M[codes, at] - M) for M in table.means]) / (n * (c - 1))
     traces = gram.diag().sum(axis=1)
-    # K_beta is s = sum(beta) times a kernel with weights of sum one; in the space of that kernel norms are sqrt(s) times
-    # as large
+    # K_beta is s = sum(beta) times a kernel with weights of sum one; in the space of that kernel norms are larger by
+    # sqrt(s)
     total = float(beta.sum())
     gamma0 = min(float(getattr(model, "gamma0_", -np.inf)) / total, float(gamma.max()))
     T, inside, pairs = trace_term(gamma, traces, gamma0)
