@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn import get_config
 from sklearn.utils import gen_batches
 
 from multikernel.estimators.validation import check_samples
-from multikernel.gram.base import BLOCK_BYTES
 from multikernel.inspection.terms import SequenceTerms, encode_samples, read_terms
 from multikernel.inspection.writing import MOST_SEPARATE, new_axes, save_both
 from multikernel.kernels.approximate import code_matrix
@@ -157,8 +157,9 @@ def score_positions(model: Any, sequences: Any, *, output: int | None = None, co
     texts = _texts(terms, X)
     width = max(map(len, texts), default=0)
     values = np.zeros((len(texts), width))
-    # in blocks: scoring takes memory for several arrays of the size of a block
-    for block in gen_batches(len(texts), max(1, BLOCK_BYTES // (8 * max(width, 1)))):
+    # scoring a block takes about eight arrays of float64 of its size: they fit into scikit-learn's working memory (MiB)
+    size = int(get_config()["working_memory"] * 2**20 / (8 * 8 * max(width, 1)))
+    for block in gen_batches(len(texts), max(1, size)):
         values[block] = _score(terms, take_rows(X, block), width)
     rest = np.zeros(len(texts)) if terms.rest is None else terms.rest(X)
     return PositionScores(values, rest, terms.offset, texts)
