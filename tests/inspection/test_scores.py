@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+import sklearn
 from problems_inspection import AT, KERNELS, LENGTH, SHIFTS, TEST, TEXTS, TRAIN, Y, check_sum, classifier
 
 from multikernel import MKLClassifier, MKLClassifierCV, MKLOneClass, MKLRegressor
@@ -21,6 +22,14 @@ def test_scores_add_up_to_the_decision_function(name, normalize):
     assert scores.values.shape == (50, LENGTH)
     assert not scores.rest.any()
     check_sum(model, TEXTS[TEST], scores)
+
+
+def test_scores_in_blocks_are_those_of_all_sequences_at_once():
+    model = classifier(KERNELS["all"], normalize="cosine")
+    whole = score_positions(model, TEXTS[TEST])
+    with sklearn.config_context(working_memory=0.01):
+        np.testing.assert_allclose(score_positions(model, TEXTS[TEST]).values, whole.values, rtol=1e-12, atol=1e-14)
+        assert score_positions(model, TEXTS[:1]).values.shape == (1, LENGTH)
 
 
 def brute_scores(support, coef, kernel, x):
