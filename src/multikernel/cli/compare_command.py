@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
 
 import numpy as np
+
+from multikernel.inspection.methods import did_you_mean
 
 KERNELS = ("rbf", "linear", "polynomial", "laplacian", "cosine")
 
@@ -99,10 +100,8 @@ def _load_archive(path: Path, target: str, standardize: bool) -> tuple[Any, np.n
 
 
 def _absent(kind: str, name: str, there: list[str], path: Path) -> str:
-    near = get_close_matches(name, there, 1)
-    hint = f" Did you mean {near[0]!r}?" if near else ""
     shown = ", ".join(there[:12]) + (f" and {len(there) - 12} more" if len(there) > 12 else "")
-    return f"The {kind} '{name}' is not in '{path}', which holds {shown}.{hint}"
+    return f"The {kind} '{name}' is not in '{path}', which holds {shown}.{did_you_mean(name, there)}"
 
 
 def _scaled(X: np.ndarray, standardize: bool) -> np.ndarray:
@@ -119,8 +118,7 @@ def make_kernels(names: Sequence[str], widths: Sequence[float], factors: Sequenc
     chosen: list[Any] = []
     for name in names:
         if name not in KERNELS:
-            near = get_close_matches(name, KERNELS, 1)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
+            hint = did_you_mean(name, KERNELS)
             raise ValueError(f"The kernels must be among {', '.join(KERNELS)}. Got {name!r} instead.{hint}")
         if name == "rbf":
             chosen += kernels.rbf_family(widths) if widths else kernels.rbf_family(factors=list(factors) or None)

@@ -110,7 +110,7 @@ def _kernel_table(names: list[str], results: list[Comparison]) -> Table:
     weights = np.mean([result.model.weights_ for result in results], axis=0)
     shares = np.mean([result.model.kernel_contributions_ for result in results], axis=0)
     alone = np.mean([result.alone for result in results], axis=0)
-    table = Table(title="What the mix learned")
+    table = Table(title="Learned weights")
     table.add_column("kernel")
     for heading in ("weight", "contribution", "accuracy alone"):
         table.add_column(heading, justify="right")
@@ -123,7 +123,7 @@ def _kernel_table(names: list[str], results: list[Comparison]) -> Table:
 
 def _accuracy_table(results: list[Comparison]) -> Table:
     rows = {
-        "learned mix": [result.mix for result in results],
+        "learned weights": [result.mix for result in results],
         "uniform sum of all kernels": [result.uniform for result in results],
         "best single kernel (cross-validated)": [result.alone[result.best] for result in results],
     }

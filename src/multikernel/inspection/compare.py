@@ -14,7 +14,6 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -29,7 +28,7 @@ from multikernel.estimators.validation import as_numbers
 from multikernel.gram.stack import KernelStack, stack_kernels
 from multikernel.gram.storage import storage_dtype
 from multikernel.inspection.comparison import Comparison
-from multikernel.inspection.methods import learned, make_methods, takes_stack
+from multikernel.inspection.methods import did_you_mean, learned, make_methods, takes_stack
 from multikernel.inspection.records import Records, fingerprint
 from multikernel.kernels.bank import KernelBank, take_rows
 
@@ -158,13 +157,11 @@ def evaluate(kernels: Any, X: Any) -> KernelStack:
 
 def _check_scoring(scoring: Any) -> None:
     names = get_scorer_names()
-    if scoring is None or callable(scoring) or scoring in names:
-        return
-    near = get_close_matches(str(scoring), names, 1)
-    hint = f" Did you mean {near[0]!r}?" if near else ""
-    raise ValueError(
-        f"The 'scoring' parameter of compare must be a scorer of scikit-learn. Got {scoring!r} instead.{hint}"
-    )
+    if not (scoring is None or callable(scoring) or scoring in names):
+        raise ValueError(
+            f"The 'scoring' parameter of compare must be a scorer of scikit-learn. Got {scoring!r} instead."
+            f"{did_you_mean(scoring, names)}"
+        )
 
 
 def _parameters(estimator: Any) -> list[tuple[str, str]]:

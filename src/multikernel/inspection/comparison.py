@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from multikernel.inspection.writing import new_axes
+from multikernel.inspection.writing import new_axes, save_figure, write_rows
 
 
 @dataclass(frozen=True)
@@ -145,13 +144,9 @@ class Comparison:
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         paths = [folder / "table.csv", folder / "fits.csv", folder / "comparison.png"]
-        _write(paths[0], self.table)
-        _write(paths[1], [{key: value for key, value in row.items() if key != "key"} for row in self.rows])
-        figure = self.plot().figure
-        figure.savefig(paths[2], dpi=160)
-        import matplotlib.pyplot as plt
-
-        plt.close(figure)
+        write_rows(paths[0], self.table)
+        write_rows(paths[1], [{key: value for key, value in row.items() if key != "key"} for row in self.rows])
+        save_figure(self.plot().figure, paths[2])
         return paths
 
 
@@ -164,10 +159,3 @@ def _cells(row: Mapping[str, Any], scoring: str) -> tuple[str, str, str, str]:
         f"{row[scoring]:.4f}{spread}", f"{row['fit_time']:.3g} s", active,
         "" if row["gap"] is None else f"{row['gap']:.1e}",
     )  # fmt: skip
-
-
-def _write(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, list(rows[0]) if rows else [])
-        writer.writeheader()
-        writer.writerows(rows)

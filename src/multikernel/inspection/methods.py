@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
@@ -41,9 +41,9 @@ METHODS: dict[str, tuple[str, Callable[[bool], Any], bool]] = {
     "uniform": ("SVM on the sum of the kernels", _two_stage("UniformWeights"), True),
     "best": ("SVM on the best single kernel, by inner cross-validation", _two_stage("BestSingleKernel"), True),
     "align": ("SVM on kernels weighted by their alignment (Cortes et al. 2012)", _two_stage("AlignWeights"), True),
-    "alignf": ("SVM on the best aligned mix (Cortes et al. 2012)", _two_stage("AlignFWeights"), True),
-    "margin": ("SVM on the mix of largest margin (Cortes et al. 2013)", _two_stage("KernelMarginWeights"), False),
-    "binarymkl": ("SVM on a mix learned from pairs (Kumar et al. 2012)", _two_stage("BinaryMKLWeights"), False),
+    "alignf": ("SVM on the kernels weighted for best alignment (Cortes et al. 2012)", _two_stage("AlignFWeights"), True),
+    "margin": ("SVM on the kernels weighted for largest margin (Cortes et al. 2013)", _two_stage("KernelMarginWeights"), False),
+    "binarymkl": ("SVM on kernels weighted by pairs of samples (Kumar et al. 2012)", _two_stage("BinaryMKLWeights"), False),
     "pwmk": ("SVM on kernels weighted by their accuracy", _two_stage("PWMKWeights"), False),
     "fheuristic": ("SVM on kernels weighted by a heuristic of alignment", _two_stage("FHeuristicWeights"), True),
     "mkl": ("sparse MKL, each class against the rest (Sonnenburg et al. 2005)", _mkl(), True),
@@ -120,10 +120,15 @@ def make_methods(
     return ready
 
 
+def did_you_mean(name: Any, known: Iterable[str]) -> str:
+    """Return the end of an error sentence that suggests the known name nearest to the given one; empty if none is."""
+    near = get_close_matches(str(name), known, 1)
+    return f" Did you mean {near[0]!r}?" if near else ""
+
+
 def _by_name(name: Any, classification: bool) -> Any:
     if name not in METHODS:
-        near = get_close_matches(str(name), METHODS, 1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
+        hint = did_you_mean(name, METHODS)
         raise ValueError(f"The methods of compare must be among {', '.join(METHODS)}. Got {name!r} instead.{hint}")
     if not classification and not METHODS[name][2]:
         able = ", ".join(key for key, (_, _, both) in METHODS.items() if both)
