@@ -91,7 +91,7 @@ def read_terms(model: Any, owner: str, output: Any = None, column: Any = None) -
     if not isinstance(model, BaseMKL):
         raise TypeError(f"{owner} needs a fitted model of multikernel, such as MKLClassifier. Got {model!r} instead.")
     check_is_fitted(model)
-    expansion = getattr(model, "_expansion", None)
+    expansion = getattr(getattr(model, "model_", None), "expansion", None)
     if not isinstance(expansion, (ComputedExpansion, FeatureExpansion)):
         raise ValueError(
             f"{owner} needs a model that computes its kernels from sequences and keeps its support sequences. "
@@ -152,11 +152,11 @@ def _column_name(bank: KernelBank, position: tuple[int, ...] | None) -> Any:
 def _duals(model: Any, expansion: Expansion, t: int) -> np.ndarray:
     """Return the coefficients a of one output, one for each sample that the expansion keeps."""
     own = np.atleast_2d(model.dual_coef_)[t] if hasattr(model, "dual_coef_") else np.zeros(0)
-    if len(own) == expansion.n_kept:
+    if len(own) == len(expansion.kept):
         return own
-    out = np.zeros(expansion.n_kept)
-    if hasattr(model, "_support") and len(own) == len(model._support):
-        out[model._support] = own
+    out = np.zeros(len(expansion.kept))
+    if len(own) == len(model.model_.support):
+        out[model.model_.support] = own
     return out
 
 

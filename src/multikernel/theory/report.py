@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from multikernel.estimators.validation import check_samples, check_targets
 from multikernel.mixing import margin_table
 from multikernel.theory.bounds import Bound, margin_bound, margin_loss, mixing_bound, moment_factor, trace_term
+from multikernel.training.prepare import prepare
 
 _PLUG_IN = (
     "This is a plug-in estimate, not a guarantee: the margins of the kernels were measured on the training\n"
@@ -154,7 +155,7 @@ def bound_report(
     samples = check_samples(other, X, reset=True)
     y = check_targets(other, samples, y)
     codes = np.searchsorted(model.classes_, y)
-    gram = other._make_kernels(samples, None).gram
+    gram = prepare(other.kernels, samples, None, other._settings()).gram
     n, c, beta = gram.n_samples, len(model.classes_), model.weights_
     scores = _outputs(model, gram, A, n, beta, X)
     if scores is None or not np.array_equal(model.classes_, np.unique(y)):
