@@ -30,6 +30,7 @@ from multikernel.estimators.reporting import warn_unfinished
 from multikernel.estimators.splits import splits_of
 from multikernel.estimators.validation import (
     RULES,
+    Rule,
     Samples,
     check_parameters,
     check_samples,
@@ -57,16 +58,31 @@ class SearchCV(BaseMKL):
 
     _base: type[BaseMKL]
     # rules of the base estimator that take the place of the general ones
-    _axis_rules: Mapping[str, tuple[Callable[[Any], bool], str]] = MappingProxyType({})
+    _axis_rules: Mapping[str, Rule] = MappingProxyType({})
     cv: Any
     scoring: Any
     refit: Any
     error_score: Any
 
-    def _search(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> Any:
-        """Choose and refit.
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Any:
+        """Search the grid, and train the best point on all samples.
 
-        Sets: every fitted attribute, among them those of the best estimator.
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_samples, n_features), or KernelStack
+            Training samples.
+        y : array of shape (n_samples,) or (n_samples, n_targets)
+            Classes, of any type, or numbers.
+        sample_weight : array of shape (n_samples,), optional
+            Weights in training, and in scoring where GridSearchCV of the installed scikit-learn hands them on: to
+            scorers that take weights or, with metadata routing, ask for them.
+        groups : array of shape (n_samples,), optional
+            Groups, for a splitter that takes them.
+
+        Returns
+        -------
+        estimator
+            The fitted search; its attributes are those of the best estimator too.
         """
         self._check_search()
         for name in [name for name in vars(self) if name.endswith("_")]:
@@ -154,14 +170,14 @@ class SearchCV(BaseMKL):
         """Raise one sentence about the first parameter of the search that is not what it must be."""
         owner = type(self).__name__
         for name, values in self._axes().items():
-            test, what = {**RULES, **self._axis_rules}[AXES[name]]
+            rule = {**RULES, **self._axis_rules}[AXES[name]]
             listed = not isinstance(values, (str, bytes, Mapping)) and np.iterable(values)
-            wrong = values if not listed else next((value for value in values if not test(value)), None)
+            wrong = values if not listed else next((value for value in values if not rule.allows(value)), None)
             if not listed or wrong is not None or not len(list(values)):
                 shown = values if not listed or wrong is None else wrong
                 raise ValueError(
-                    f"The '{name}' parameter of {owner} must be None or a list, not empty, of which each is {what}. "
-                    f"Got {shown!r} instead."
+                    f"The '{name}' parameter of {owner} must be None or a list, not empty, of which each is "
+                    f"{rule.text}. Got {shown!r} instead."
                 )
         if isinstance(self.scoring, (list, tuple, set, Mapping)):
             raise ValueError(
