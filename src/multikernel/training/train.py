@@ -10,11 +10,11 @@ import numpy as np
 
 from multikernel.problem import Problem, Start
 from multikernel.solution import INTERRUPTED, Solution
+from multikernel.solve import solve
 from multikernel.training.core import Fit, Prepared, Settings, Starts, Target, Targets
 from multikernel.training.progress import progress
 from multikernel.training.publish import expand
 from multikernel.training.repair import until_definite
-from multikernel.warm import solve_from
 
 
 def train(prepared: Prepared, targets: Targets, settings: Settings, starts: Starts | None = None) -> Fit:
@@ -63,8 +63,8 @@ def _solve(prepared: Prepared, target: Target, start: Start | None, settings: Se
     if start is not None:
         start = replace(start, weights=target.mixing.make_feasible(start.weights))
     with progress(settings.verbose, settings.tol, target.label) as show:
-        solution = solve_from(
-            problem, start, settings.solver, tol=settings.tol, max_iter=0 if interrupted else settings.max_iter,
+        solution = solve(
+            problem, settings.solver, tol=settings.tol, max_iter=0 if interrupted else settings.max_iter, start=start,
             callback=_watch(show, settings.callback, prepared, target),
         )  # fmt: skip
     return replace(solution, status=INTERRUPTED) if interrupted else solution
