@@ -79,6 +79,11 @@ class Point:
         return np.maximum(self.quadratic_forms, 0.0)
 
     @cached_property
+    def support(self) -> float:
+        """Support function of the set of weights at q, twice the penalty in the dual value."""
+        return self.problem.mixing.support(self.q)[0]
+
+    @cached_property
     def f(self) -> np.ndarray:
         """Outputs of the combined kernel, without intercept."""
         return self.problem.gram.mix(self.beta, self.F)
@@ -107,12 +112,12 @@ class Point:
         else:
             self.F[kernels] += self.problem.gram.apply(a - self.a, kernels)
         self.a = a
-        self._forget("quadratic_forms", "q", "f", "primal")
+        self._forget("quadratic_forms", "q", "support", "f", "primal")
 
     def set_outputs(self, kernels: np.ndarray, F: np.ndarray | float) -> None:
         """Replace the outputs of some kernels."""
         self.F[kernels] = F
-        self._forget("quadratic_forms", "q", "f", "primal")
+        self._forget("quadratic_forms", "q", "support", "f", "primal")
 
     def _forget(self, *names: str) -> None:
         for name in names:
