@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from multikernel.gram.features import Tables
+from multikernel.gram.features import FeatureOutputs
 
 
 def texts(n, length=12, letters="ACGT", seed=0):
@@ -27,22 +27,22 @@ def hold_against(gram, K, rng):
     assert gram.diag() == pytest.approx(np.einsum("kii->ki", K), abs=1e-9)
     assert gram.apply(a) == pytest.approx(K @ a, abs=1e-8)
     assert gram.apply(np.column_stack([a, a**2]))[:, :, 1] == pytest.approx(K @ a**2, abs=1e-8)
-    assert gram.quad(a) == pytest.approx(np.einsum("kij,i,j->k", K, a, a), abs=1e-7)
     assert gram.combine(beta, np.arange(n)) == pytest.approx(np.tensordot(beta, K, 1), abs=1e-8)
     combined, rows = gram.combined(beta), rng.permutation(n)[: max(1, n // 2)]
     whole = np.tensordot(beta, K, 1)
-    tables = Tables(gram)
-    tables.move(a)
+    tables = gram.new_outputs((n,))
+    assert isinstance(tables, FeatureOutputs)
+    tables.update(a)
+    assert tables.quadratic_forms() == pytest.approx(np.einsum("kij,i,j->k", K, a, a), abs=1e-7)
     assert combined.scores(tables, rows) == pytest.approx((whole @ a)[rows], abs=1e-8)
     assert combined.block(rows) == pytest.approx(whole[np.ix_(rows, rows)], abs=1e-8)
     assert combined.apply(a) == pytest.approx(whole @ a, abs=1e-8)
     assert not combined.apply(np.zeros(n)).any()
     # tables that moved twice are those of where they arrived
-    tables.move(0.5 * a + 1.0)
     again = 0.5 * a + 1.0
+    tables.update(again)
     assert tables.q == pytest.approx(np.einsum("kij,i,j->k", K, again, again), abs=1e-7)
-    F = K @ a
-    gram.update_outputs(F, a, again)
-    assert F == pytest.approx(K @ again, abs=1e-8)
+    assert tables.kernel_outputs() == pytest.approx(K @ again, abs=1e-8)
+    assert tables.mix(beta) == pytest.approx(whole @ again, abs=1e-8)
     part = gram.take_samples(rows)
     assert part.rows(np.arange(len(rows))) == pytest.approx(K[:, rows][:, :, rows], abs=1e-9)

@@ -2,7 +2,7 @@
 
     min_{beta in B}  max_{a in A}  g(a) - 1/2 sum_k beta_k a' K_k a
 
-``Problem`` is what every solver gets, ``Point`` the pair (beta, a) that a solver moves.
+``Problem`` is what every solver gets, ``Start`` what it may begin with, ``Point`` the pair (beta, a) that it moves.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from multikernel.gram.base import Gram
+from multikernel.gram.base import Gram, Outputs
 from multikernel.machines.base import Machine
 from multikernel.mixing.base import Mixing
 
@@ -30,16 +30,35 @@ class Problem:
     mixing: Mixing
 
 
+@dataclass(frozen=True)
+class Start:
+    """Weights and coefficients to begin with.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (p,)
+        Kernel weights in B.
+    coef : ndarray of shape (n,) or (n, c)
+        Coefficients in A.
+    known : (ndarray, ndarray), optional
+        Other coefficients b, of which few differ from ``coef``, and their outputs K_k b, shape (p, n) or (p, n, c):
+        only the rows where the two differ are then multiplied with the kernels.
+    """
+
+    weights: np.ndarray
+    coef: np.ndarray
+    known: tuple[np.ndarray, np.ndarray] | None = None
+
+
 class Point:
     """Weights beta and coefficients a, with the outputs F_k = K_k a of every kernel in float64.
 
     Where several outputs share the weights, a has a column for each: a is (n, c), F is (p, n, c), and q_k the
-    trace of a' K_k a. Kernels that are products with kernels on the columns share what they can: F is then what their
-    Gram keeps, and ``outputs`` has one array for each.
+    trace of a' K_k a.
 
-    F is updated for changed coefficients only, and q_k = a'F_k, f = sum_k beta_k F_k follow from it, so that what is
-    reported of a point never depends on the precision of the combined matrix. What follows is kept until the point
-    moves: readers must not write into it.
+    Outputs are updated when they are read, for the coefficients that changed since; q_k = a'F_k and
+    f = sum_k beta_k F_k follow from them, so that what is reported of a point never depends on the precision of the
+    combined matrix. What follows is kept until the point moves: readers must not write into it.
 
     Parameters
     ----------
@@ -47,8 +66,9 @@ class Point:
         The problem.
     beta, a : ndarray, optional
         Start; by default the uniform weights and the machine's own start.
-    known : (ndarray, ndarray), optional
-        Other coefficients and their outputs, from which F is updated instead of from nothing.
+    known : Outputs or (ndarray, ndarray), optional
+        Outputs of other coefficients, from which those of a are updated instead of from zero. Outputs become the
+        point's own; arrays, as `Outputs.known` returns them, are copied.
     """
 
     def __init__(
@@ -56,22 +76,27 @@ class Point:
         problem: Problem,
         beta: np.ndarray | None = None,
         a: np.ndarray | None = None,
-        known: tuple[np.ndarray, np.ndarray] | None = None,
+        known: Outputs | tuple[np.ndarray, np.ndarray] | None = None,
     ) -> None:
         self.problem = problem
+        # accuracy of the last solve, to which the best intercepts are found as well
+        self.accuracy = 0.0
         self.beta = problem.mixing.start(problem.gram.n_kernels) if beta is None else beta
-        if known is None:
-            self.a = np.zeros_like(problem.machine.start())
-            self.F = problem.gram.no_outputs(self.a.shape)
-        else:
-            self.a, self.F = known[0], known[1].copy()
+        self.a = problem.machine.start() if a is None else a
+        self._outputs = known if isinstance(known, Outputs) else problem.gram.new_outputs(self.a.shape, known)
         self.combined = problem.gram.combined(self.beta)
-        self.set_dual(problem.machine.start() if a is None else a)
+
+    @property
+    def outputs(self) -> Outputs:
+        """Outputs of every kernel, brought up to date with a."""
+        if self._outputs.coef is not self.a:
+            self._outputs.update(self.a)
+        return self._outputs
 
     @cached_property
     def quadratic_forms(self) -> np.ndarray:
         """Quadratic forms a' K_k a as they come; a negative one beyond rounding proves a kernel indefinite."""
-        return self.problem.gram.quadratic_forms(self.F, self.a)
+        return self.outputs.quadratic_forms()
 
     @cached_property
     def q(self) -> np.ndarray:
@@ -86,17 +111,12 @@ class Point:
     @cached_property
     def f(self) -> np.ndarray:
         """Outputs of the combined kernel, without intercept."""
-        return self.problem.gram.mix(self.beta, self.F)
+        return self.outputs.mix(self.beta)
 
     @cached_property
     def primal(self) -> tuple[float, Any]:
         """Primal value of the combined kernel at its best intercept, and that intercept."""
-        return self.problem.machine.primal(self.f, float(self.beta @ self.q))
-
-    @property
-    def outputs(self) -> np.ndarray:
-        """Outputs of every kernel, shape (p, n) or (p, n, c)."""
-        return self.problem.gram.kernel_outputs(self.F)
+        return self.problem.machine.primal(self.f, float(self.beta @ self.q), self.accuracy)
 
     def set_weights(self, beta: np.ndarray) -> None:
         """Move to new weights."""
@@ -106,17 +126,18 @@ class Point:
             self._forget("f", "primal")
 
     def set_dual(self, a: np.ndarray, kernels: np.ndarray | None = None) -> None:
-        """Move to new coefficients, updating F for those that changed; of some kernels only, where these are given."""
-        if kernels is None:
-            self.problem.gram.update_outputs(self.F, self.a, a)
-        else:
-            self.F[kernels] += self.problem.gram.apply(a - self.a, kernels)
+        """Move to new coefficients.
+
+        Outputs are updated when they are next read; with ``kernels`` at once, and of these kernels alone.
+        """
+        if kernels is not None:
+            self.outputs.update(a, kernels)
         self.a = a
         self._forget("quadratic_forms", "q", "support", "f", "primal")
 
-    def set_outputs(self, kernels: np.ndarray, F: np.ndarray | float) -> None:
-        """Replace the outputs of some kernels."""
-        self.F[kernels] = F
+    def set_outputs(self, kernels: np.ndarray, part: Outputs | np.ndarray | float) -> None:
+        """Replace the outputs of some kernels, see `Outputs.put`."""
+        self.outputs.put(kernels, part)
         self._forget("quadratic_forms", "q", "support", "f", "primal")
 
     def _forget(self, *names: str) -> None:
@@ -133,6 +154,7 @@ class Point:
         """
         machine = self.problem.machine
         a, f = self.a, self.f
+        self.accuracy = accuracy
         if start is not None:
             f = f + self.combined.apply(start - a)
             a = start

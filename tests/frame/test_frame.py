@@ -97,7 +97,7 @@ def test_cut_model_bounds_the_optimum_for_any_multipliers(index):
     cuts = CutModel(mixing, problem.p)
     for _ in range(4):
         a = machine.make_feasible(rng.normal(size=problem.n) * problem.C)
-        cuts.add(machine.dual(a), gram.quad(a))
+        cuts.add(machine.dual(a), gram.apply(a) @ a)
     beta, bound = cuts.minimise()
     model = max(g - 0.5 * beta @ q for g, q in zip(cuts.g, cuts.q, strict=True))
     size = max(abs(model), 1e-6 * machine.scale)

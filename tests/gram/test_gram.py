@@ -83,6 +83,29 @@ STORAGES = {
 }
 
 
+def hold_outputs_against(gram, v, applied, beta, close):
+    """Hold outputs that reach v in two steps, or kernel by kernel, against products K_k v."""
+    outputs = gram.new_outputs(v.shape)
+    half = v.copy()
+    half[::2] = 0.0
+    outputs.update(half)
+    outputs.update(v, np.array([2, 0]))
+    outputs.put(np.array([1]), applied[[1]])
+    np.testing.assert_allclose(outputs.kernel_outputs(), applied, **close)
+    np.testing.assert_allclose(outputs.kernel_outputs(np.array([4, 2])), applied[:, [4, 2]], **close)
+    np.testing.assert_allclose(outputs.quadratic_forms(), [np.sum(v * a) for a in applied], **close)
+    np.testing.assert_allclose(outputs.mix(beta), np.tensordot(beta, applied, 1), **close)
+    part = outputs.take(np.array([2, 1]))
+    part.update(2.0 * v)
+    np.testing.assert_allclose(part.kernel_outputs(), 2.0 * applied[[2, 1]], **close)
+    # a copy: the whole has not moved
+    np.testing.assert_allclose(outputs.kernel_outputs(), applied, **close)
+    outputs.put(np.array([2, 1]), part)
+    np.testing.assert_allclose(
+        outputs.kernel_outputs(), applied * np.array([1, 2, 2]).reshape(3, *[1] * v.ndim), **close
+    )
+
+
 @pytest.mark.loops
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("kind", ["", "scale", "u", "AB", "u AB"])
@@ -113,11 +136,12 @@ def test_a_storage_answers_as_numpy_does(storage, kind, dtype):
         applied = np.einsum("kij,j...->ki...", reference, v)
         np.testing.assert_allclose(gram.apply(v), applied, **close)
         np.testing.assert_allclose(gram.apply(v, np.array([1])), applied[[1]], **close)
-        np.testing.assert_allclose(gram.quad(v), [np.sum(v * a) for a in applied], **close)
+        hold_outputs_against(gram, v, applied, beta, close)
     F = np.ones((P, N))
-    gram.add_outputs(F, rows, sparse[rows])
-    np.testing.assert_allclose(F, 1 + reference @ sparse, **close)
-    gram.add_outputs(F, rows[:0], sparse[:0])
+    outputs = gram.new_outputs((N,), (np.zeros(N), F))
+    outputs.update(sparse)
+    np.testing.assert_allclose(outputs.kernel_outputs(), 1 + reference @ sparse, **close)
+    assert np.all(F == 1), "what was known belongs to the caller"
     np.testing.assert_allclose(gram.diag(), np.diagonal(reference, axis1=1, axis2=2), **close)
     np.testing.assert_array_equal(K, before)
 
@@ -133,9 +157,9 @@ def test_a_subset_is_the_kernels_restricted(storage):
     np.testing.assert_allclose(gram.rows(rows, np.array([1])), reference[[1]][:, rows])
     np.testing.assert_allclose(gram.apply(v), reference @ v)
     np.testing.assert_allclose(gram.diag(), np.diagonal(reference, axis1=1, axis2=2))
-    F = np.zeros((P, 5))
-    gram.add_outputs(F, rows, np.array([1.0, -2.0]))
-    np.testing.assert_allclose(F, reference[:, 3] - 2 * reference[:, 0])
+    outputs = gram.new_outputs((5,))
+    outputs.update(np.array([-2.0, 0.0, 0.0, 1.0, 0.0]))
+    np.testing.assert_allclose(outputs.kernel_outputs(), reference[:, 3] - 2 * reference[:, 0])
     out = np.zeros((5, 5))
     np.testing.assert_allclose(gram.combine(beta, rows, out, rows)[rows], np.tensordot(beta, reference, 1)[rows])
     assert gram.nbytes == gram.parent.nbytes and gram.kind == gram.parent.kind

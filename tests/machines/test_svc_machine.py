@@ -136,14 +136,15 @@ def test_curvature_predicts_how_the_coefficients_follow_the_weights():
     def inner(b):
         combined = Combined(gram, b)
         a = machine.solve(combined, machine.start(), np.zeros(60), 1e-11)
-        F = gram.apply(a)
-        return combined, a, b @ F, F
+        outputs = gram.new_outputs(a.shape)
+        outputs.update(a)
+        return combined, a, outputs.mix(b), outputs
 
-    combined, a, f, F = inner(beta)
-    c = machine.curvature(combined, a, f, F)
-    moved = inner(beta + step)[1]
+    combined, a, f, outputs = inner(beta)
+    c = machine.curvature(combined, a, f, outputs)
+    _, moved, _, there = inner(beta + step)
     assert moved[c.free] - a[c.free] == pytest.approx(-c.response @ step, rel=1e-2, abs=1e-8)
-    change_of_q = gram.quad(moved) - gram.quad(a)
+    change_of_q = there.quadratic_forms() - outputs.quadratic_forms()
     assert -0.5 * change_of_q == pytest.approx(c.H @ step, rel=1e-2)
     assert np.linalg.eigvalsh(c.H).min() >= -1e-9
 
@@ -155,8 +156,10 @@ def test_a_rough_curvature_has_the_digits_of_single_precision():
     gram = DenseGram(np.stack([gaussian(X[:, :2], 0.5), gaussian(X[:, 2:], 0.5), gaussian(X, 1.0)]))
     combined = Combined(gram, np.full(3, 1 / 3))
     a = machine.solve(combined, machine.start(), np.zeros(300), 1e-6)
-    F = gram.apply(a)
-    exact, rough = (machine.curvature(combined, a, F.mean(axis=0), F, rough) for rough in (False, True))
+    outputs = gram.new_outputs(a.shape)
+    outputs.update(a)
+    f = outputs.mix(np.full(3, 1 / 3))
+    exact, rough = (machine.curvature(combined, a, f, outputs, rough) for rough in (False, True))
     assert len(exact.free) > 128 and np.array_equal(exact.free, rough.free)
     assert 0 < np.abs(exact.H - rough.H).max() < 1e-3 * np.abs(exact.H).max()
     assert 0 < np.abs(exact.response - rough.response).max() < 1e-2 * np.abs(exact.response).max()

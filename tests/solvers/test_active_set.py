@@ -25,7 +25,7 @@ from multikernel.machines.subsample import draw
 from multikernel.machines.svc import SVC
 from multikernel.machines.svr import SVR
 from multikernel.mixing.norms import Ball, Simplex
-from multikernel.problem import Point, Problem
+from multikernel.problem import Point, Problem, Start
 from multikernel.solve import choose_solver, solve
 from multikernel.solvers.active_set import ActiveSet
 
@@ -195,7 +195,7 @@ def test_a_start_needs_no_draw(monkeypatch):
     problem = Problem(DenseGram(gaussians(X, 12)), SVC(np.sign(score), 1.0), Simplex())
     first = solve(problem, "newton", tol=1e-2)
     monkeypatch.setattr(SVC, "draw", None)
-    again = solve(problem, "active-set", tol=1e-6, start=(first.weights, first.dual_coef))
+    again = solve(problem, "active-set", tol=1e-6, start=Start(first.weights, first.dual_coef))
     assert again.status == "converged"
 
 
@@ -224,7 +224,7 @@ def test_some_of_the_kernels():
     np.testing.assert_allclose(some.rows(np.array([2, 4]), np.array([1])), K[[1]][:, [2, 4]])
     np.testing.assert_allclose(some.combine(np.array([2.0, -1.0]), np.array([5])), (2 * K[3] - K[1])[[5]])
     np.testing.assert_allclose(some.diag(), np.diagonal(K, axis1=1, axis2=2)[[3, 1]])
-    matrix, factor = some.direct(0)
+    matrix, factor = some.stored(0)
     np.testing.assert_allclose(factor * matrix, K[3])
     assert some.nbytes == 0
     np.testing.assert_allclose(gram.block(np.array([6, 0])), K[:, [[6], [0]], [6, 0]])

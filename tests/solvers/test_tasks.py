@@ -329,14 +329,16 @@ def test_curvature_predicts_how_the_coefficients_follow_the_weights(make):
 
     def inner(b):
         combined, a = Combined(gram, b), machine.start()
-        a = machine.solve(combined, a, b @ gram.apply(a), 1e-12)
-        return combined, a, gram.apply(a)
+        outputs = gram.new_outputs(a.shape)
+        outputs.update(a)
+        outputs.update(machine.solve(combined, a, outputs.mix(b), 1e-12))
+        return combined, outputs.coef, outputs
 
-    combined, a, F = inner(beta)
-    c = machine.curvature(combined, a, beta @ F, F)
-    moved = inner(beta + step)[1]
+    combined, a, outputs = inner(beta)
+    c = machine.curvature(combined, a, outputs.mix(beta), outputs)
+    _, moved, there = inner(beta + step)
     assert moved[c.free] - a[c.free] == pytest.approx(-c.response @ step, rel=1e-2, abs=1e-8)
-    assert -0.5 * (gram.quad(moved) - gram.quad(a)) == pytest.approx(c.H @ step, rel=1e-2)
+    assert -0.5 * (there.quadratic_forms() - outputs.quadratic_forms()) == pytest.approx(c.H @ step, rel=1e-2)
 
 
 # ---- the loss

@@ -225,7 +225,7 @@ class MKLOneClass(OutlierMixin, BaseMKL):
 
     def _check_origin(self, gram: Gram, share: np.ndarray) -> float:
         """Raise where the samples' mean is the origin for every kernel; return the largest mean k(x, x)."""
-        size, mean = gram.diag() @ share, gram.quad(share)
+        size, mean = gram.diag() @ share, gram.apply(share) @ share
         if np.all(mean <= _CENTRED * size * float(share @ share)):
             raise ValueError(
                 f"The kernels of {type(self).__name__} must not be centred: with the mean of the samples at the origin "

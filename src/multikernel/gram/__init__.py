@@ -42,7 +42,7 @@ _EXPORTS = {
     "LazyGram": "lazy",
     "MemmapGram": "memmap",
     "SubsetGram": "subset",
-    "choose_storage": "choose",
+    "choose_storage": "storage",
     "stack_kernels": "stack",
 }
 

@@ -7,12 +7,15 @@ vectors' rows. A single active kernel that lies in memory is read in place: noth
 from __future__ import annotations
 
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from multikernel.gram.base import Gram
 from multikernel.gram.dense_loops import add_outputs, add_row_products, gather_block
 from multikernel.threads import Team
+
+if TYPE_CHECKING:
+    from multikernel.gram.host import HostGram
 
 # rows gathered at a time
 _ROWS = 256
@@ -23,7 +26,7 @@ class Combined:
 
     Parameters
     ----------
-    gram : Gram
+    gram : HostGram
         The kernels.
     beta : ndarray of shape (p,)
         Weights.
@@ -36,7 +39,7 @@ class Combined:
 
     cache: dict
 
-    def __init__(self, gram: Gram, beta: np.ndarray) -> None:
+    def __init__(self, gram: HostGram, beta: np.ndarray) -> None:
         self.gram = gram
         self._kernel_diag = gram.diag()
         self._buffer: np.ndarray | None = None
@@ -49,9 +52,9 @@ class Combined:
         self.cache = {}
         self.diag = beta @ self._kernel_diag
         active = np.flatnonzero(beta)
-        direct = self.gram.direct(int(active[0])) if len(active) == 1 else None
-        if direct is not None:
-            self.matrix, factor = direct
+        stored = self.gram.stored(int(active[0])) if len(active) == 1 else None
+        if stored is not None:
+            self.matrix, factor = stored
             self.scale = float(beta[active[0]] * factor)
             self.have = np.ones(self.gram.n_samples, bool)
             return

@@ -15,8 +15,8 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from multikernel.gram.base import Gram
 from multikernel.gram.dense_loops import add_combined_rows, add_outputs, add_products, add_scaled_rows
+from multikernel.gram.host import HostGram
 from multikernel.threads import Team
 
 
@@ -42,7 +42,7 @@ def _frozen(a: np.ndarray) -> np.ndarray:
     return view
 
 
-class DenseGram(Gram):
+class DenseGram(HostGram):
     """p matrices in memory.
 
     Parameters
@@ -196,12 +196,9 @@ class DenseGram(Gram):
         self._accumulate(F, idx, v[idx], kernels)
         return F
 
-    def direct(self, kernel):
+    def stored(self, kernel=None):
         if self.form.u is not None or self.form.A is not None:
             return None
-        return self.raw(kernel), float(self.form.scale[kernel])
-
-    def stacked(self):
-        if len(self._groups) > 1 or self.form.u is not None or self.form.A is not None:
-            return None
-        return self._groups[0], self.form.scale
+        if kernel is not None:
+            return self.raw(kernel), float(self.form.scale[kernel])
+        return (self._groups[0], self.form.scale) if len(self._groups) == 1 else None

@@ -9,82 +9,95 @@ Products stream over the samples: memory and time grow with n, not with its squa
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 
-from multikernel.gram.base import Gram
+from multikernel.gram.base import Outputs
+from multikernel.gram.host import HostGram, HostOutputs
 from multikernel.gram.sources import Source
 from multikernel.threads import Team
 
-# samples that go through the tables together: those of one place are then read many times while they are in the cache
+# samples that pass through the tables together: few enough that the entries of one place stay in the cache
 _GRAIN = 1 << 16
 
 
-class Tables:
-    """The tables T_k of some coefficients, kept up to date as they change.
+class FeatureOutputs(Outputs):
+    """The tables T_k of coefficients a of shape (n,), updated as these change; outputs K_k a follow when they are read.
 
     Attributes
     ----------
-    a : ndarray of shape (n,)
-        The coefficients.
+    parts : list of ndarrays
+        The tables, one for each source of the Gram.
     q : ndarray of shape (p,)
-        a' K_k a, kept incrementally.
+        a' K_k a, updated with the tables: known without a pass over the samples.
     """
 
     def __init__(self, gram: FeatureGram) -> None:
         self.gram = gram
         self.parts = [source.tables() for source in gram.sources]
-        self.a = np.zeros(gram.n_samples)
-        self._growth = np.zeros(gram.n_kernels)
+        self.coef = np.zeros(gram.n_samples)
+        self._squares = np.zeros(gram.n_kernels)
+        # K_k a, None where coefficients have changed since it was computed
+        self._F: np.ndarray | None = None
 
     @property
     def q(self) -> np.ndarray:
-        return np.maximum(self.gram.scale * self._growth, 0.0)
+        return np.maximum(self.gram.scale * self._squares, 0.0)
 
     def add(self, rows: np.ndarray, delta: np.ndarray) -> None:
         """Move the coefficients of the rows by delta."""
-        old = self.a[rows]
+        old = self.coef[rows]
         new = old + delta
         for source, kernels, T in zip(self.gram.sources, self.gram.kernels, self.parts, strict=True):
             growth = np.zeros(len(kernels))
             source.add(T, rows, delta, growth)
             if source.single is not None:
                 growth += source.single[:, rows] @ (new * new - old * old)
-            self._growth[kernels] += growth
-        self.a[rows] = new
+            self._squares[kernels] += growth
+        self.coef[rows] = new
+        self._F = None
 
-    def move(self, a: np.ndarray) -> None:
-        """Move to the coefficients ``a``, at the cost of those that differ."""
-        rows = np.flatnonzero(a != self.a)
+    def update(self, coef, kernels=None):
+        """Move to other coefficients; tables have all kernels, so that ``kernels`` makes no difference."""
+        rows = np.flatnonzero(coef != self.coef)
         for start in range(0, len(rows), _GRAIN):
             part = rows[start : start + _GRAIN]
-            self.add(part, a[part] - self.a[part])
-            # without rounding
-            self.a[part] = a[part]
+            self.add(part, coef[part] - self.coef[part])
+            # without the rounding of the sum
+            self.coef[part] = coef[part]
 
-    def outputs(self, out: np.ndarray, accumulate: bool = False) -> None:
-        """K_k a of every kernel.
+    def put(self, kernels, part):
+        self.kernel_outputs()[kernels] = part.kernel_outputs() if isinstance(part, Outputs) else part
 
-        Sets: out, of shape (p, n); added to where ``accumulate``.
-        """
-        team = self.gram.team
-        calls = [partial(self._outputs, out, accumulate, lo, hi) for lo, hi in _spans(self.gram.n_samples)]
-        team.run(calls)
+    def take(self, kernels):
+        return HostOutputs(self.gram.take_kernels(kernels), self.coef.copy(), self.kernel_outputs()[kernels])
 
-    def _outputs(self, out: np.ndarray, accumulate: bool, lo: int, hi: int) -> None:
+    def quadratic_forms(self):
+        return self.kernel_outputs() @ self.coef
+
+    def mix(self, beta):
+        return beta @ self.kernel_outputs()
+
+    def kernel_outputs(self, rows=None):
+        if self._F is None:
+            self._F = np.empty((self.gram.n_kernels, self.gram.n_samples))
+            self.gram.team.run(partial(self._fill, self._F, lo, hi) for lo, hi in _spans(self.gram.n_samples))
+        return self._F if rows is None else self._F[:, rows]
+
+    def _fill(self, out: np.ndarray, lo: int, hi: int) -> None:
+        """Set the outputs of the samples from ``lo`` to ``hi``."""
         for source, kernels, T in zip(self.gram.sources, self.gram.kernels, self.parts, strict=True):
             F = source.outputs(T, lo, hi)
             if source.single is not None:
-                F += source.single[:, lo:hi] * self.a[lo:hi]
-            F *= self.gram.scale[kernels, None]
-            if accumulate:
-                out[kernels, lo:hi] += F
-            else:
-                out[kernels, lo:hi] = F
+                F += source.single[:, lo:hi] * self.coef[lo:hi]
+            out[kernels, lo:hi] = self.gram.scale[kernels, None] * F
+
+    def known(self):
+        return self.coef.copy(), self.kernel_outputs().copy()
 
 
-class FeatureGram(Gram):
+class FeatureGram(HostGram):
     """The p kernels of several feature maps.
 
     Parameters
@@ -104,8 +117,8 @@ class FeatureGram(Gram):
     >>> from multikernel.gram.features import FeatureGram
     >>> from multikernel.gram.sources import DenseSource
     >>> gram = FeatureGram([DenseSource(np.array([[1.0], [2.0]]), np.array([0]))])
-    >>> gram.apply(np.array([1.0, 1.0])), gram.quad(np.array([1.0, 1.0]))
-    (array([[3., 6.]]), array([9.]))
+    >>> gram.apply(np.array([1.0, 1.0]))
+    array([[3., 6.]])
     """
 
     kind = "features"
@@ -128,27 +141,15 @@ class FeatureGram(Gram):
         self.scale = np.ones(self.n_kernels) if scale is None else np.asarray(scale, float)
         self.team = Team(n_threads)
         self.batch = min(source.batch for source in self.sources)
-        self._held: Tables | None = None
-        self._means: np.ndarray | None = None
 
-    @property
+    @cached_property
     def means(self) -> np.ndarray:
         """Row means of every kernel, shape (p, n); the first time they take a pass."""
-        if self._means is None:
-            self._means = self.apply(np.full(self.n_samples, 1.0 / self.n_samples))
-        return self._means
-
-    @property
-    def held(self) -> Tables:
-        """The tables that follow the coefficients of a run."""
-        if self._held is None:
-            self._held = Tables(self)
-        return self._held
+        return self.apply(np.full(self.n_samples, 1.0 / self.n_samples))
 
     @property
     def nbytes(self):
-        tables = 0 if self._held is None else sum(T.nbytes for T in self._held.parts)
-        return tables + sum(source.nbytes for source in self.sources)
+        return sum(source.nbytes for source in self.sources)
 
     def diag(self):
         out = np.empty((self.n_kernels, self.n_samples))
@@ -165,27 +166,19 @@ class FeatureGram(Gram):
 
     def apply(self, v, kernels=None):
         columns = v[:, None] if v.ndim == 1 else v
-        out = np.zeros((self.n_kernels, self.n_samples, columns.shape[1]))
-        for c in range(columns.shape[1]):
-            tables = Tables(self)
-            tables.move(columns[:, c])
-            tables.outputs(out[:, :, c])
-        out = out[:, :, 0] if v.ndim == 1 else out
+        parts = []
+        for column in columns.T:
+            tables = FeatureOutputs(self)
+            tables.update(column)
+            parts.append(tables.kernel_outputs())
+        out = parts[0] if v.ndim == 1 else np.stack(parts, axis=-1)
         return out if kernels is None else out[kernels]
 
-    def quad(self, v):
-        if v.ndim > 1:
-            return np.sum([self.quad(column) for column in v.T], axis=0)
-        tables = Tables(self)
-        tables.move(v)
-        return tables.q
-
-    def update_outputs(self, F, old, new):
-        if new.ndim > 1:
-            return super().update_outputs(F, old, new)
-        self.held.move(new)
-        self.held.outputs(F)
-        return None
+    def new_outputs(self, shape, known=None):
+        if len(shape) > 1:
+            return super().new_outputs(shape, known)
+        # tables cannot be had from known outputs: they begin at zero coefficients
+        return FeatureOutputs(self)
 
     def combined(self, beta):
         return CombinedFeatures(self, beta)
@@ -215,10 +208,15 @@ class CombinedFeatures:
         self._kernel_diag = gram.diag()
         self.set_weights(beta)
 
+    @cached_property
+    def tables(self) -> FeatureOutputs:
+        """Tables for the machine's use, kept from one solution to the next."""
+        return FeatureOutputs(self.gram)
+
     def set_weights(self, beta: np.ndarray) -> None:
         """Take new weights; tables do not depend on them."""
         self.beta = beta
-        self.made: dict = {}
+        self.cache: dict = {}
         self.diag = beta @ self._kernel_diag
         coef = beta * self.gram.scale
         self._coef = [coef[kernels] for kernels in self.gram.kernels]
@@ -230,13 +228,13 @@ class CombinedFeatures:
     @property
     def means(self) -> np.ndarray:
         """Row means of K_beta."""
-        if "means" not in self.made:
-            self.made["means"] = self.beta @ self.gram.means
-        return self.made["means"]
+        if "means" not in self.cache:
+            self.cache["means"] = self.beta @ self.gram.means
+        return self.cache["means"]
 
-    def scores(self, tables: Tables, rows: np.ndarray) -> np.ndarray:
+    def scores(self, tables: FeatureOutputs, rows: np.ndarray) -> np.ndarray:
         """(K_beta a)[rows] for the coefficients of the tables."""
-        out = self._single[rows] * tables.a[rows]
+        out = self._single[rows] * tables.coef[rows]
         for source, coef, T in zip(self.gram.sources, self._coef, tables.parts, strict=True):
             source.score(T, coef, rows, out)
         return out
@@ -253,8 +251,8 @@ class CombinedFeatures:
         """Return K_beta delta."""
         if not delta.any():
             return np.zeros_like(delta)
-        tables = Tables(self.gram)
-        tables.move(delta)
+        tables = FeatureOutputs(self.gram)
+        tables.update(delta)
         out = np.empty(len(delta))
         for lo, hi in _spans(len(delta)):
             rows = np.arange(lo, hi)

@@ -14,8 +14,8 @@ from functools import partial
 
 import numpy as np
 
-from multikernel.gram.base import Gram
 from multikernel.gram.dense_loops import add_outputs, combine_kept
+from multikernel.gram.host import HostGram
 from multikernel.gram.row_store import RowStore
 from multikernel.threads import Team
 
@@ -27,7 +27,7 @@ Products = Callable[[np.ndarray, np.ndarray], np.ndarray]
 Blocks = Callable[[np.ndarray, np.ndarray], None]
 
 
-class LazyGram(Gram):
+class LazyGram(HostGram):
     """Rows on demand, under a memory budget.
 
     Parameters

@@ -2,24 +2,25 @@
 
     k_j((x, u), (x', v)) = K_k(x, x') Y_m(u, v),     A -> K_k A Y_m,     q_j = tr A' K_k A Y_m,     j = (k, m)
 
-Pairs with the same kernel on the samples share its outputs F_k = K_k A: those are all that a point keeps, q_j is the
-inner product of the c x c matrices A'F_k and Y_m, and the combined outputs are sum_k F_k (sum_m beta_km Y_m).
+Pairs with the same kernel on the samples share its outputs F_k = K_k A. Only the F_k are kept: q_j is the inner product
+of the c x c matrices A'F_k and Y_m, and the combined outputs are sum_k F_k (sum_m beta_km Y_m).
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from multikernel.gram.base import Gram
+from multikernel.gram.base import Outputs
 from multikernel.gram.combined import times_columns
+from multikernel.gram.host import HostGram
 
 
-class ProductGram(Gram):
+class ProductGram(HostGram):
     """Pairs of a kernel on the samples and a kernel on the classes.
 
     Parameters
     ----------
-    base : Gram
+    base : HostGram
         The kernels on the samples.
     classes : ndarray of shape (m, c, c)
         The kernels on the classes, symmetric and positive semidefinite.
@@ -31,11 +32,13 @@ class ProductGram(Gram):
     >>> import numpy as np
     >>> from multikernel.gram.dense import DenseGram
     >>> gram = ProductGram(DenseGram(np.eye(2)[None]), np.array([np.eye(3), np.ones((3, 3))]))
-    >>> gram.n_kernels, gram.quad(np.array([[1.0, -1.0, 0.0], [2.0, 0.0, 1.0]]))
+    >>> outputs = gram.new_outputs((2, 3))
+    >>> outputs.update(np.array([[1.0, -1.0, 0.0], [2.0, 0.0, 1.0]]))
+    >>> gram.n_kernels, outputs.quadratic_forms()
     (2, array([7., 9.]))
     """
 
-    def __init__(self, base: Gram, classes: np.ndarray, pairs: np.ndarray | None = None) -> None:
+    def __init__(self, base: HostGram, classes: np.ndarray, pairs: np.ndarray | None = None) -> None:
         self.base, self.Y = base, np.ascontiguousarray(classes, np.float64)
         if pairs is None:
             pairs = np.indices((base.n_kernels, len(self.Y))).reshape(2, -1).T
@@ -65,31 +68,16 @@ class ProductGram(Gram):
         needed, at = np.unique(pairs[:, 0], return_inverse=True)
         return np.matmul(self.base.apply(v, needed)[at], self.Y[pairs[:, 1]])
 
-    def add_outputs(self, F, idx, delta):
-        """F_k += K_k[:, idx] delta for the kernels on the samples. Sets: F, of shape (p, n, c)."""
-        self.base.add_outputs(F, idx, delta)
+    def new_outputs(self, shape, known=None):
+        """Outputs of zero coefficients, or of known ones: those of the kernels on the samples, shape (p, n, c)."""
+        return ProductOutputs(self, self.base.new_outputs(shape, known))
 
-    def update_outputs(self, F, old, new):
-        """Bring the outputs of the kernels on the samples to those of other coefficients. Sets: F."""
-        self.base.update_outputs(F, old, new)
+    def take_samples(self, idx):
+        return ProductGram(self.base.take_samples(idx), self.Y, self.pairs)
 
-    def no_outputs(self, shape):
-        return self.base.no_outputs(shape)
-
-    def quadratic_forms(self, F, a):
-        # A'F_k against Y_m, for all pairs
-        inner = np.matmul(F.transpose(0, 2, 1), a).reshape(len(F), -1)
-        return (inner @ self.Y.reshape(len(self.Y), -1).T)[self.pairs[:, 0], self.pairs[:, 1]]
-
-    def mix(self, beta, F):
-        table = self.table(beta)
-        out = np.zeros(F.shape[1:])
-        for k in np.flatnonzero(table.any(axis=1)):
-            out += F[k] @ np.tensordot(table[k], self.Y, 1)
-        return out
-
-    def kernel_outputs(self, F):
-        return np.matmul(F[self.pairs[:, 0]], self.Y[self.pairs[:, 1]])
+    def take_kernels(self, kernels):
+        needed, at = np.unique(self.pairs[kernels, 0], return_inverse=True)
+        return ProductGram(self.base.take_kernels(needed), self.Y, np.column_stack([at, self.pairs[kernels, 1]]))
 
     def table(self, beta: np.ndarray) -> np.ndarray:
         """Return the weights as a table of kernels on the samples against kernels on the classes."""
@@ -99,6 +87,60 @@ class ProductGram(Gram):
 
     def combined(self, beta):
         return CombinedProduct(self, beta)
+
+
+class ProductOutputs(Outputs):
+    """Outputs of the kernels on the samples, from which those of all pairs follow.
+
+    Parameters
+    ----------
+    gram : ProductGram
+        The pairs.
+    base : Outputs
+        Outputs of the kernels on the samples.
+    """
+
+    def __init__(self, gram: ProductGram, base: Outputs) -> None:
+        self.gram, self.base = gram, base
+
+    @property
+    def coef(self) -> np.ndarray:  # type: ignore[override]  # a property in place of a field
+        return self.base.coef
+
+    def _needed(self, kernels: np.ndarray) -> np.ndarray:
+        """Return the kernels on the samples of some pairs."""
+        return np.unique(self.gram.pairs[kernels, 0])
+
+    def update(self, coef, kernels=None):
+        self.base.update(coef, None if kernels is None else self._needed(kernels))
+
+    def put(self, kernels, part):
+        """Replace the outputs of the kernels on the samples, by those of a part or by numbers, shape (p', n, c)."""
+        self.base.put(self._needed(kernels), part.base if isinstance(part, ProductOutputs) else part)
+
+    def take(self, kernels):
+        return ProductOutputs(self.gram.take_kernels(kernels), self.base.take(self._needed(kernels)))
+
+    def quadratic_forms(self):
+        F, Y, pairs = self.base.kernel_outputs(), self.gram.Y, self.gram.pairs
+        # A'F_k against Y_m, for all pairs
+        inner = np.matmul(F.transpose(0, 2, 1), self.coef).reshape(len(F), -1)
+        return (inner @ Y.reshape(len(Y), -1).T)[pairs[:, 0], pairs[:, 1]]
+
+    def mix(self, beta):
+        F, table = self.base.kernel_outputs(), self.gram.table(beta)
+        out = np.zeros(F.shape[1:])
+        for k in np.flatnonzero(table.any(axis=1)):
+            out += F[k] @ np.tensordot(table[k], self.gram.Y, 1)
+        return out
+
+    def kernel_outputs(self, rows=None):
+        F, pairs = self.base.kernel_outputs(rows), self.gram.pairs
+        return np.matmul(F[pairs[:, 0]], self.gram.Y[pairs[:, 1]])
+
+    def known(self):
+        """Return the coefficients, and the outputs of the kernels on the samples."""
+        return self.base.known()
 
 
 class CombinedProduct:
@@ -129,7 +171,7 @@ class CombinedProduct:
         Diagonal and row means averaged over the classes.
     """
 
-    made: dict
+    cache: dict
 
     def __init__(self, product: ProductGram, beta: np.ndarray) -> None:
         self.product, self.gram = product, product.base
@@ -140,7 +182,7 @@ class CombinedProduct:
 
     def set_weights(self, beta: np.ndarray) -> None:
         """Forget all rows, and what was made of them, and take new weights."""
-        self.beta, self.made = beta, {}
+        self.beta, self.cache = beta, {}
         table, n = self.product.table(beta), self.gram.n_samples
         inputs, outputs = np.flatnonzero(table.any(axis=1)), np.flatnonzero(table.any(axis=0))
         by_input = len(inputs) <= len(outputs)
@@ -153,7 +195,7 @@ class CombinedProduct:
         self._share = np.einsum("ruu->r", self.W) / self.W.shape[-1]
         self.diag = self._share @ self.diags
         self.have = np.zeros(n, bool)
-        there = self.gram.stacked() if by_input else None
+        there = self.gram.stored() if by_input else None
         if there is not None:
             self.matrix, self.scale, self.which = there[0], there[1][inputs], inputs
             self.have[:] = True

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import numpy as np
 
-from multikernel.gram.base import BLOCK_BYTES, Gram
+from multikernel.gram.host import BLOCK_BYTES, HostGram
 
 
-class SubsetGram(Gram):
+class SubsetGram(HostGram):
     """The kernels restricted to some samples.
 
     Parameters
     ----------
-    parent : Gram
+    parent : HostGram
         The kernels on all samples.
     idx : ndarray of int
         The samples, in their new order.
     """
 
-    def __init__(self, parent: Gram, idx: np.ndarray) -> None:
+    def __init__(self, parent: HostGram, idx: np.ndarray) -> None:
         self.parent = parent
         self.idx = np.asarray(idx, np.intp)
         self.kind, self.dtype, self.team, self.budget = parent.kind, parent.dtype, parent.team, parent.budget
@@ -60,12 +60,12 @@ class SubsetGram(Gram):
         return self.parent.apply(spread, kernels)[:, self.idx]
 
 
-class KernelsGram(Gram):
+class KernelsGram(HostGram):
     """Some of the kernels.
 
     Parameters
     ----------
-    parent : Gram
+    parent : HostGram
         All kernels.
     kernels : ndarray of int
         Which of them, in their new order.
@@ -78,7 +78,7 @@ class KernelsGram(Gram):
     array([[3., 3.]])
     """
 
-    def __init__(self, parent: Gram, kernels: np.ndarray) -> None:
+    def __init__(self, parent: HostGram, kernels: np.ndarray) -> None:
         self.parent = parent
         self.kernels = np.asarray(kernels, np.intp)
         self.kind, self.dtype, self.team, self.budget = parent.kind, parent.dtype, parent.team, parent.budget
@@ -106,5 +106,5 @@ class KernelsGram(Gram):
     def apply(self, v, kernels=None):
         return self.parent.apply(v, self._of_parent(kernels))
 
-    def direct(self, kernel):
-        return self.parent.direct(int(self.kernels[kernel]))
+    def stored(self, kernel=None):
+        return None if kernel is None else self.parent.stored(int(self.kernels[kernel]))

@@ -14,6 +14,7 @@ from functools import lru_cache
 import numpy as np
 from scipy.linalg import LinAlgError
 
+from multikernel.gram.base import Outputs
 from multikernel.gram.cholesky import solve_spd
 from multikernel.gram.combined import Combined
 from multikernel.machines.base import ConicMachine, Curvature, Machine
@@ -91,10 +92,10 @@ class BoxMachine(Machine):
             balance(a, self.lo, self.hi, self.total, self._inside(a))
         return a
 
-    def carry_over(self, a, other):
+    def _rescale(self, other, coef):
         """Keep the coefficients, those on a bound of ``other`` moved to the bound that is now in its place."""
         edge = ON_BOUND * (other.hi - other.lo)
-        return self.make_feasible(np.where(a >= other.hi - edge, self.hi, np.where(a <= other.lo + edge, self.lo, a)))
+        return np.where(coef >= other.hi - edge, self.hi, np.where(coef <= other.lo + edge, self.lo, coef))
 
     def frank_wolfe_step(self, combined, a, f, b):
         """Move towards the bounds to which slopes drive, as far as the objective grows: a step of Frank and Wolfe.
@@ -122,7 +123,7 @@ class BoxMachine(Machine):
         return self.make_feasible(smo_run.a)
 
     def curvature(
-        self, combined: Combined, a: np.ndarray, f: np.ndarray, F: np.ndarray, rough: bool = False
+        self, combined: Combined, a: np.ndarray, f: np.ndarray, outputs: Outputs, rough: bool = False
     ) -> Curvature:
         """Linearise the optimality conditions of the free coefficients.
 
@@ -131,10 +132,10 @@ class BoxMachine(Machine):
         solved in single precision.
         """
         free = self.free(a)
-        k = len(F)
+        Ff = outputs.kernel_outputs(free)
+        k = len(Ff)
         if len(free) < 1 + self.balanced:
             return Curvature(np.zeros((k, k)), free[:0], np.zeros((0, k)), np.zeros(0))
-        Ff = F[:, free]
         residual = self.p[free] - self.eps * np.sign(a[free]) - f[free]
         X = _solve_reduced(combined, free, np.vstack([Ff, residual]), self.balanced, rough)
         Z, correction = X[:k], X[k]

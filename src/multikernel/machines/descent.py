@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from multikernel.gram.features import CombinedFeatures
+from multikernel.gram.features import CombinedFeatures, FeatureOutputs
 from multikernel.losses import SquaredHinge
 from multikernel.machines.base import Machine
 from multikernel.machines.box import BoxMachine
@@ -98,22 +98,25 @@ class Descent(Machine):
     def make_feasible(self, a):
         return self.inner.make_feasible(a)
 
-    def carry_over(self, a, other):
-        return self.inner.carry_over(a, getattr(other, "inner", other))
+    def warm_start(self, other, coef, outputs):
+        return self.inner.warm_start(getattr(other, "inner", other), coef, outputs)
 
-    def primal(self, f, quad):
-        return self.inner.primal(f, quad)
+    def primal(self, f, quad, accuracy=0.0):
+        return self.inner.primal(f, quad, accuracy)
 
     def solve(self, combined, a, f, accuracy, max_steps=None):
-        epochs = Epochs(self, combined, a, f)
+        epochs = Epochs(self, combined, combined.tables, a, f)
         for _ in range(_EPOCHS if max_steps is None else 1):
             if epochs.run() <= 0.5 * accuracy:
                 break
         return epochs.finish()
 
-    def epochs(self, combined: CombinedFeatures, a: np.ndarray, f: np.ndarray) -> Epochs:
-        """Begin epochs between which the weights of ``combined`` may change."""
-        return Epochs(self, combined, a, f)
+    def epochs(self, combined: CombinedFeatures, outputs: FeatureOutputs) -> Epochs:
+        """Begin epochs between which the weights of ``combined`` may change.
+
+        Sets: ``outputs``, moved from the coefficients that they have to those of the last epoch.
+        """
+        return Epochs(self, combined, outputs, outputs.coef.copy(), outputs.mix(combined.beta))
 
 
 class Epochs:
@@ -127,10 +130,12 @@ class Epochs:
         Multiplier of the sum.
     """
 
-    def __init__(self, machine: Descent, combined: CombinedFeatures, a: np.ndarray, f: np.ndarray) -> None:
+    def __init__(
+        self, machine: Descent, combined: CombinedFeatures, tables: FeatureOutputs, a: np.ndarray, f: np.ndarray
+    ) -> None:
         self.machine, self.combined = machine, combined
-        self.tables = combined.gram.held
-        self.tables.move(a)
+        self.tables = tables
+        tables.update(a)
         self.excess = float(a.sum()) - machine.total if machine.balanced else 0.0
         # with sum a = 0 the kernel may be centred, and the multiplier of the sum then follows the coefficients
         self.centred = machine.balanced and machine.total == 0.0
@@ -145,7 +150,7 @@ class Epochs:
 
     @property
     def a(self) -> np.ndarray:
-        return self.tables.a
+        return self.tables.coef
 
     @property
     def q(self) -> np.ndarray:
@@ -160,14 +165,14 @@ class Epochs:
         if self.centred:
             self.r = self.combined.means
             self.mean = float(self.r.mean())
-            self.ra = float(self.r @ self.tables.a)
+            self.ra = float(self.r @ self.tables.coef)
             diag = diag - 2.0 * self.r + self.mean
         self.b += self.ra - before
         self.rho = _STIFFNESS * float(np.mean(diag)) if self.machine.balanced else 0.0
 
     def _awake(self, f: np.ndarray) -> np.ndarray:
         """Rows that may move: not those that their slopes hold at a bound, by several times the slopes of free rows."""
-        m, a = self.machine, self.tables.a
+        m, a = self.machine, self.tables.coef
         slope = m.p - f - (self.b - self.ra) - m.h * a
         low, high = a <= m.lo, a >= m.hi
         free = ~(low | high) & (a != 0.0)
@@ -195,7 +200,7 @@ class Epochs:
             g = m.p[block] - combined.scores(tables, block) - (self.b - self.ra + self.rho * self.excess)
             if self.centred:
                 g += (self.r[block] - self.mean) * self.excess
-            a = tables.a[block]
+            a = tables.coef[block]
             lo, hi, h = m.lo[block], m.hi[block], m.h[block]
             total += own_gaps(g, a, lo, hi, h, m.eps, gaps)
             moving = np.flatnonzero(gaps[: len(block)])
@@ -214,23 +219,23 @@ class Epochs:
             changed = np.flatnonzero(step)
             if len(changed):
                 tables.add(chosen[changed], step[changed])
-                tables.a[chosen[changed]] = new[changed]
+                tables.coef[chosen[changed]] = new[changed]
                 self.excess += float(step.sum())
                 if self.centred:
                     self.ra += float(r @ step)
         self.count += 1
         if m.balanced:
-            self.excess = float(tables.a.sum()) - m.total
+            self.excess = float(tables.coef.sum()) - m.total
             self.b += self.rho * self.excess
             if self.centred:
                 # what rounding added up
-                ra = float(self.r @ tables.a)
+                ra = float(self.r @ tables.coef)
                 self.b, self.ra = self.b + ra - self.ra, ra
         return total
 
     def finish(self) -> np.ndarray:
         """Return the coefficients with every constraint made exact."""
-        return self.machine.make_feasible(self.tables.a.copy())
+        return self.machine.make_feasible(self.tables.coef.copy())
 
 
 def no_descent(machine: Machine) -> str:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from multikernel.gram.base import Outputs
 from multikernel.gram.combined import Combined
 from multikernel.losses import Squared
 from multikernel.machines.base import Curvature, Machine
@@ -86,7 +87,7 @@ class Ridge(Machine):
     def make_feasible(self, a):
         return a - self.C * (a.sum(axis=0) / self.C.sum()) if self.balanced else a
 
-    def primal(self, f, quad):
+    def primal(self, f, quad, accuracy=0.0):
         b = self._mean(self.Y - f)
         value = 0.5 * quad + float(np.sum(self.loss.value(f + b, self.Y)))
         b = b + self.shift
@@ -137,9 +138,10 @@ class Ridge(Machine):
         return self.make_feasible(best)
 
     def curvature(
-        self, combined: Combined, a: np.ndarray, f: np.ndarray, F: np.ndarray, rough: bool = False
+        self, combined: Combined, a: np.ndarray, f: np.ndarray, outputs: Outputs, rough: bool = False
     ) -> Curvature:
         """With M = K + diag(1/(2C)) a change of weights moves A by -M^-1 F_k, and H_kl = <F_k, M^-1 F_l>."""
+        F = outputs.kernel_outputs()
         p = len(F)
         inverse = self._inverse(combined)
         rhs = np.moveaxis(np.concatenate([F, self._residual(a, f)[None]]), 0, -1)

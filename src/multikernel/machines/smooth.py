@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from multikernel.gram.base import Outputs
 from multikernel.gram.combined import Combined
 from multikernel.losses import Loss
 from multikernel.machines.base import Curvature, Machine
@@ -95,7 +96,7 @@ class Smooth(Machine):
     def dual(self, a):
         return -float(np.sum(self.C * self.loss.conjugate(a / self.C, self.y)))
 
-    def primal(self, f, quad):
+    def primal(self, f, quad, accuracy=0.0):
         b = self.best_intercept(f)
         return 0.5 * quad + float(self.value(f + b).sum()), b
 
@@ -183,11 +184,12 @@ class Smooth(Machine):
         return kept[1]
 
     def curvature(
-        self, combined: Combined, a: np.ndarray, f: np.ndarray, F: np.ndarray, rough: bool = False
+        self, combined: Combined, a: np.ndarray, f: np.ndarray, outputs: Outputs, rough: bool = False
     ) -> Curvature:
         """From a = -l'(f + b): a change of weights moves a by -M^-1 F_k, and H_kl = <F_k, M^-1 F_l>."""
         b = self.best_intercept(f)
         inverse = self._inverse(combined, f + b)
+        F = outputs.kernel_outputs()
         Z = inverse.apply(np.ascontiguousarray(F.T))
         H = F @ Z
         r = -(a + self.gradient(f + b))

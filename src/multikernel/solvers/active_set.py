@@ -143,7 +143,7 @@ class ActiveSet(Solver):
         """Return the point of the listed kernels; what is known of their outputs is known there."""
         problem, mixing = point.problem, point.problem.mixing.take_kernels(listed)
         part = Problem(problem.gram.take_kernels(listed), problem.machine, mixing)
-        return Point(part, mixing.scale_to_boundary(beta[listed]), point.a, (point.a, point.F[listed]))
+        return Point(part, mixing.scale_to_boundary(beta[listed]), point.a, point.outputs.take(listed))
 
     def _recheck(self, point: Point, state: _State, a: np.ndarray, certificate: Certificate, listed: float) -> float:
         """Move to new coefficients; leave out kernels that are proved to have no weight, until the gap is closed.

@@ -84,7 +84,7 @@ class Interleaved(Solver):
     def _interleave(self, point: Point) -> float:
         """Take a few epochs; return the processor seconds of one."""
         mixing = point.problem.mixing
-        epochs = point.problem.machine.epochs(point.combined, point.a, point.f)
+        epochs = point.problem.machine.epochs(point.combined, point.outputs)
         began = time.thread_time()
         for t in range(self.epochs):
             if t or point.a.any():

@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.utils import get_tags
 
 from multikernel.gram.base import Gram
-from multikernel.gram.features import FeatureGram
+from multikernel.gram.features import FeatureGram, FeatureOutputs
 from multikernel.gram.storage import default_limit, parse_bytes
 from multikernel.kernels.bank import KernelBank
 from multikernel.kernels.base import len_of
@@ -119,19 +119,22 @@ class FeatureKernels(TrainingKernels):
         self.maps = FeatureMaps(bank, X)
         limit = default_limit() if memory_limit is None else parse_bytes(memory_limit)
         parts = list(self.maps.sources(X, limit))
-        whole = FeatureGram([source for source, _ in parts], [kernels for _, kernels in parts], n_threads=n_threads)
+        sources, members = [source for source, _ in parts], [kernels for _, kernels in parts]
+        raw = FeatureGram(sources, members, n_threads=n_threads)
         share = np.full(n, 1.0 / n) if weight is None else weight / weight.sum()
-        diag = whole.diag()
+        diag = raw.diag()
         # share' K_k share: all that the mean of a kernel asks for
-        means = whole.quad(share)
+        tables = FeatureOutputs(raw)
+        tables.update(share)
+        means = tables.q
         self.normalizers = [
             learn_normalizer(bank.steps, d, partial(_constant, n, mean), weight, name)
             for d, mean, name in zip(diag, means, bank.names, strict=True)
         ]
         flat = no_variance(diag, np.repeat(means[:, None], n, axis=1), share)
         self.constant = flat | np.array([each.degenerate for each in self.normalizers])
-        whole.scale = np.array([each.scale for each in self.normalizers])
-        self.gram = whole
+        scale = np.array([each.scale for each in self.normalizers])
+        self.gram = FeatureGram(sources, members, scale, n_threads)
 
     def expansion(self, weights, coef, intercepts, balanced):
         scale = np.array([each.scale for each in self.normalizers])

@@ -57,12 +57,15 @@ def contributions(
     some = np.flatnonzero(weights) if gram is None else slice(None)
     beta, parts = weights[some], outputs.reshape(*outputs.shape[:2], -1)[some]
     parts = parts - np.average(parts, axis=1, weights=sample_weight)[:, None]
-    total = np.tensordot(beta, parts, 1) if gram is None else gram.mix(beta, parts)
+    total = np.tensordot(beta, parts, 1) if gram is None else gram.new_outputs((), (parts[0], parts)).mix(beta)
     size = np.abs(total).max(initial=0.0)
     if size <= 1e-300:
         return shares
     total = total / size
     weighted = total if sample_weight is None else total * sample_weight[:, None]
-    inner = np.tensordot(parts, weighted, 2) if gram is None else gram.quadratic_forms(parts, weighted)
+    if gram is None:
+        inner = np.tensordot(parts, weighted, 2)
+    else:
+        inner = gram.new_outputs((), (weighted, parts)).quadratic_forms()
     shares[some] = beta * inner / (size * np.vdot(total, weighted))
     return shares

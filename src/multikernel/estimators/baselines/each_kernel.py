@@ -45,7 +45,7 @@ def each_kernel(
     [np.float64(2.0), np.float64(4.0)]
     """
     p = gram.n_kernels
-    direct = [gram.direct(k) for k in range(p)]
+    direct = [gram.stored(k) for k in range(p)]
     everything = np.arange(gram.n_samples)
     found: dict[int, Any] = {}
     stopped = Event()

@@ -91,7 +91,7 @@ Tile = tuple[Sequence[np.ndarray] | np.ndarray, int, slice, slice, float]
 
 def _stored(gram: Gram) -> tuple[list[np.ndarray] | None, np.ndarray]:
     """Return the matrices that lie in memory and their factors; None and ones where rows have to be asked for."""
-    direct = [found for k in range(gram.n_kernels) if (found := gram.direct(k)) is not None]
+    direct = [found for k in range(gram.n_kernels) if (found := gram.stored(k)) is not None]
     if len(direct) < gram.n_kernels:
         return None, np.ones(gram.n_kernels)
     return [matrix for matrix, _ in direct], np.array([factor for _, factor in direct])

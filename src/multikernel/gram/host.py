@@ -1,0 +1,146 @@
+"""What storages on the host share: answers from blocks of rows, and outputs as one array.
+
+A storage that can do better than forming rows overrides what it can do better.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from multikernel.gram.base import Gram, Outputs
+from multikernel.gram.combined import Combined
+from multikernel.threads import Team
+
+# bytes of kernel rows held at once: larger blocks mean fewer calls, more memory beside the kernels
+BLOCK_BYTES = 64 << 20
+
+
+class HostGram(Gram):
+    """Base class of the storages whose rows can be formed on the host; a subclass brings ``rows`` and ``diag``.
+
+    Attributes
+    ----------
+    team : Team
+        Threads for the passes over the kernels.
+    """
+
+    team: Team
+
+    def _blocks(self, idx: np.ndarray, n_kernels: int) -> Iterator[slice]:
+        """Split rows into blocks that fit into BLOCK_BYTES for so many kernels."""
+        size = max(1, BLOCK_BYTES // (self.n_samples * self.dtype.itemsize * max(1, n_kernels)))
+        for start in range(0, len(idx), size):
+            yield slice(start, min(start + size, len(idx)))
+
+    def combine(
+        self,
+        beta: np.ndarray,
+        rows: np.ndarray,
+        out: np.ndarray | None = None,
+        slots: np.ndarray | None = None,
+    ) -> np.ndarray:
+        """Rows of sum_k beta_k K_k in the storage precision; kernels of weight zero are not touched.
+
+        Sets: ``out[slots]`` when given, else a new array of shape (len(rows), n).
+        """
+        active = np.flatnonzero(beta)
+        slots = np.arange(len(rows)) if slots is None else slots
+        if out is None:
+            out = np.empty((len(rows), self.n_samples), self.dtype)
+        for part in self._blocks(rows, len(active)):
+            block = self.rows(rows[part], active)
+            out[slots[part]] = np.tensordot(beta[active].astype(block.dtype), block, 1)
+        return out
+
+    def apply(self, v: np.ndarray, kernels: np.ndarray | None = None) -> np.ndarray:
+        p = self.n_kernels if kernels is None else len(kernels)
+        idx = np.flatnonzero(v if v.ndim == 1 else v.any(axis=1))
+        out = np.zeros((p, self.n_samples, *v.shape[1:]))
+        for part in self._blocks(idx, p):
+            block = self.rows(idx[part], kernels)
+            for k in range(p):
+                out[k] += block[k].T.astype(np.float64) @ v[idx[part]]
+        return out
+
+    def add_outputs(self, F: np.ndarray, idx: np.ndarray, delta: np.ndarray) -> None:
+        """F_k += K_k[:, idx] delta for every kernel; delta is (m,) or, with columns, (m, c).
+
+        Sets: F, of shape (p, n) or (p, n, c), float64.
+        """
+        v = np.zeros((self.n_samples, *delta.shape[1:]))
+        v[idx] = delta
+        F += self.apply(v)
+
+    def new_outputs(self, shape: tuple[int, ...], known: tuple[np.ndarray, np.ndarray] | None = None) -> Outputs:
+        if known is None:
+            return HostOutputs(self, np.zeros(shape), np.zeros((self.n_kernels, *shape)))
+        return HostOutputs(self, known[0], known[1].copy())
+
+    def block(self, idx: np.ndarray) -> np.ndarray:
+        out = np.empty((self.n_kernels, len(idx), len(idx)), self.dtype)
+        for part in self._blocks(idx, self.n_kernels):
+            out[:, part] = self.rows(idx[part])[:, :, idx]
+        return out
+
+    def combined(self, beta: np.ndarray) -> Combined:
+        return Combined(self, beta)
+
+    def take_samples(self, idx: np.ndarray) -> HostGram:
+        from multikernel.gram.subset import SubsetGram
+
+        return SubsetGram(self, idx)
+
+    def take_kernels(self, kernels: np.ndarray) -> HostGram:
+        from multikernel.gram.subset import KernelsGram
+
+        return KernelsGram(self, kernels)
+
+
+class HostOutputs(Outputs):
+    """Outputs as one array F of shape (p, n) or (p, n, c), which is written to when coefficients change.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from multikernel.gram.dense import DenseGram
+    >>> outputs = DenseGram(np.array([np.eye(2), np.ones((2, 2))])).new_outputs((2,))
+    >>> outputs.update(np.array([1.0, 2.0]))
+    >>> outputs.quadratic_forms(), outputs.mix(np.array([1.0, 1.0]))
+    (array([5., 9.]), array([4., 5.]))
+    """
+
+    def __init__(self, gram: HostGram, coef: np.ndarray, F: np.ndarray) -> None:
+        self.gram, self.coef, self.F = gram, coef, F
+
+    def update(self, coef: np.ndarray, kernels: np.ndarray | None = None) -> None:
+        if kernels is None:
+            changed = changed_rows(self.coef, coef)
+            self.gram.add_outputs(self.F, changed, coef[changed] - self.coef[changed])
+        else:
+            self.F[kernels] += self.gram.apply(coef - self.coef, kernels)
+        self.coef = coef
+
+    def put(self, kernels: np.ndarray, part: Outputs | np.ndarray | float) -> None:
+        self.F[kernels] = part.kernel_outputs() if isinstance(part, Outputs) else part
+
+    def take(self, kernels: np.ndarray) -> Outputs:
+        return HostOutputs(self.gram.take_kernels(kernels), self.coef, self.F[kernels])
+
+    def quadratic_forms(self) -> np.ndarray:
+        return self.F @ self.coef if self.coef.ndim == 1 else np.tensordot(self.F, self.coef, 2)
+
+    def mix(self, beta: np.ndarray) -> np.ndarray:
+        return beta @ self.F if self.F.ndim == 2 else np.tensordot(beta, self.F, 1)
+
+    def kernel_outputs(self, rows: np.ndarray | None = None) -> np.ndarray:
+        return self.F if rows is None else self.F[:, rows]
+
+    def known(self) -> tuple[np.ndarray, np.ndarray]:
+        return self.coef, self.F.copy()
+
+
+def changed_rows(old: np.ndarray, new: np.ndarray) -> np.ndarray:
+    """Return the rows in which two arrays of coefficients differ."""
+    return np.flatnonzero(new != old if new.ndim == 1 else (new != old).any(axis=1))
