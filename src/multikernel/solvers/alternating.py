@@ -13,7 +13,7 @@ close.
 
 Each step is cheap and J falls at every one, but the convergence is linear at best: weights that belong at
 zero shrink towards it geometrically, so exact zeros are not to be expected, and close to an l1 optimum
-thousands of steps may be needed. Weights under 1e-12 are set to zero.
+thousands of steps may be needed. Weights under 1e-9 of the largest are set to zero.
 
 Reference: Ying, Campbell, Damoulas, Girolami 2009 (MCKL-EM, with the squared loss shared by all classes); Kloft et al.
 2008. We differ in one safeguard: where the gap has not halved for ``patience`` steps, the closed form takes turns with
@@ -27,13 +27,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from multikernel.certificate import Certificate
+from multikernel.mixing.base import NEGLIGIBLE
 from multikernel.problem import Point
 from multikernel.solvers.base import Solver, Step
 from multikernel.solvers.cut_model import FINEST, InOut, inner_accuracy
-
-# weights below this fraction of the largest are set to zero, which saves the passes over their kernels; it is smaller
-# than for other methods, since a weight that is zero stays zero
-_NEGLIGIBLE = 1e-12
 
 
 @dataclass
@@ -101,7 +98,7 @@ class Alternating(Solver):
         old = None if state.last is None else state.last[0]
         if state.last is not None:
             beta = mixing.closed_form(*state.last)
-            beta[beta < _NEGLIGIBLE * beta.max()] = 0.0
+            beta[beta < NEGLIGIBLE * beta.max()] = 0.0
             point.set_weights(mixing.scale_to_boundary(beta))
         point.solve(accuracy)
         upper = memory.observe(point)
