@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
+from test_architecture import LEVEL
 
 import multikernel
 from multikernel import solution
@@ -132,6 +133,12 @@ def test_the_reference_holds_every_public_class_and_function():
 def test_the_reference_and_the_map_name_every_room(room):
     assert f"::: multikernel.{room}" in (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
     assert f"| `{room}/` |" in section("architecture.md", "The rooms")
+
+
+def test_the_map_has_the_rooms_in_the_order_that_imports_follow():
+    rows = re.findall(r"^\| (`.+?) \|", section("architecture.md", "The rooms"), re.MULTILINE)
+    levels = [LEVEL[name] for row in rows for name in re.findall(r"`(\w+)/?`", row)]
+    assert levels == sorted(levels) and len(levels) >= len(multikernel._SUBMODULES)
 
 
 def test_the_checks_see_what_does_not_exist():
