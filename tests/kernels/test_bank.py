@@ -175,7 +175,7 @@ def test_bank():
         "two: rbf(width=1)",
         "two: rbf(width=2)",
     ]
-    assert [bank.claims_psd(k) for k in range(6)] == [True, True, True, False, True, True]
+    assert bank.known_psd.tolist() == [True, True, True, False, True, True]
     assert bank.steps == ("variance",) and not hasattr(spec[0], "n_features_in_")
     np.testing.assert_allclose(bank.raw(2, frame[:3], frame), X[:3][:, [3, 0]] @ X[:, [3, 0]].T)
     np.testing.assert_allclose(bank.raw_diag(2, frame), (X[:, [3, 0]] ** 2).sum(axis=1))
@@ -288,4 +288,4 @@ def test_gaussian_process_kernels():
     np.testing.assert_allclose(bank.raw(0, X), gp.RBF(2.0)(X[:, :2]), rtol=1e-12)
     np.testing.assert_allclose(bank.raw_diag(0, X), np.ones(30))
     np.testing.assert_allclose(bank.raw_diag(1, X), gp.DotProduct().diag(X))
-    assert not bank.claims_psd(0)
+    assert not bank.known_psd[0]

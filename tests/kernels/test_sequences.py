@@ -30,11 +30,11 @@ from multikernel.kernels import (
     kernel_name,
     motif_kernels,
 )
-from multikernel.kernels.columns import Table
 from multikernel.kernels.sequences import DNA, PROTEIN, RNA, Alphabet, encode, planes
 from multikernel.kernels.sequences.kmers import Pattern, count_patterns
 from multikernel.kernels.sequences.matrices import LETTERS, scores
 from multikernel.kernels.sequences.samples import Sequences
+from multikernel.kernels.table import Table
 
 BLOSUM = scores("blosum62")
 
@@ -274,7 +274,7 @@ def test_rows_are_shared_among_threads(texts, monkeypatch):
     kernels = (WeightedDegree(4), Spectrum(8), Spectrum(3), LocalAlignment())
     alone = [kernel(long[: 1100 if not isinstance(kernel, LocalAlignment) else 50]) for kernel in kernels]
     monkeypatch.setattr("multikernel.kernels.sequences.base.available_threads", lambda: 3)
-    monkeypatch.setattr("multikernel.kernels.sequences.base._ALONE", 20)
+    monkeypatch.setattr("multikernel.kernels.sequences.base.BLOCK", 5)
     for kernel, K in zip(kernels, alone, strict=True):
         assert np.array_equal(kernel(long[: len(K)]), K)
         assert np.array_equal(kernel.fit(long)(long[:40], long[: len(K)]), K[:40])
@@ -292,7 +292,7 @@ def test_blocks_add_up_to_the_whole(texts):
     }
     for p, family in families.items():
         bank = KernelBank.fit(family, texts)
-        assert bank.n_kernels == len(set(bank.names)) == p and all(bank.claims_psd(k) for k in range(p))
+        assert bank.n_kernels == len(set(bank.names)) == p and bank.known_psd.all()
         parts = dict(bank.raw_each(texts))
         assert sorted(parts) == list(range(p))
         np.testing.assert_allclose(sum(parts.values()), K, rtol=1e-12)
@@ -307,7 +307,7 @@ def test_blocks_add_up_to_the_whole(texts):
 def test_kernels_that_are_computed_together_fit_into_a_bounded_memory(texts, monkeypatch):
     bank = KernelBank.fit(DegreeBlocks(WeightedDegree(5)), texts)
     together = dict(bank.raw_each(texts))
-    monkeypatch.setattr("multikernel.kernels.bank.SHARED_BYTES", 2 * 8 * len(texts) ** 2)
+    monkeypatch.setattr("multikernel.kernels.sequences.degree.BLOCK_BYTES", 2 * 8 * len(texts) ** 2)
     for k, K in bank.raw_each(texts):
         np.testing.assert_allclose(K, together[k])
 

@@ -15,9 +15,10 @@ from multikernel.estimators.baselines.weights import require_one_kind
 from multikernel.gram.stack import KernelStack, stack_kernels
 from multikernel.gram.storage import KINDS, parse_bytes
 from multikernel.kernels.class_kernels import OutputKernels
-from multikernel.kernels.columns import as_samples, is_frame, is_numeric
+from multikernel.kernels.inputs import is_frame, is_numeric
 from multikernel.kernels.normalize import check_steps
 from multikernel.kernels.sequences.samples import is_text
+from multikernel.kernels.table import as_samples
 from multikernel.losses import (
     Loss,
     Squared,

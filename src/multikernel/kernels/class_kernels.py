@@ -19,8 +19,8 @@ from multikernel.gram.base import Gram
 from multikernel.gram.product import ProductGram
 from multikernel.kernels.base import Kernel, as_kernel, is_integer, kernel_name
 
-# asymmetry and negative eigenvalues up to this fraction of the largest entry are rounding
-_ROUNDING = 1e-8
+# Asymmetry and negative eigenvalues up to this fraction of the largest entry are rounding of what the user computed.
+_ROUNDING = np.sqrt(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True, eq=False)

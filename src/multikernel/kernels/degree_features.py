@@ -16,11 +16,10 @@ import numpy as np
 from multikernel.gram.degrees import DegreeSource
 from multikernel.gram.trie_loops import add_place, score_place
 from multikernel.gram.tries import Walk
+from multikernel.kernels.base import BLOCK, BLOCK_BYTES
 from multikernel.kernels.sequences.degree import WeightedDegree
 from multikernel.kernels.sequences.planes import count_masked, mirror, pack_mask, pack_planes
 
-# below so many new sequences all pairs with support vectors are cheaper than sorting these
-_FEW = 256
 _NO_SHIFT = np.zeros(1, np.int64)
 
 
@@ -113,7 +112,8 @@ class PlaceModel:
 
     def evaluate(self, codes: np.ndarray) -> np.ndarray:
         """Return the outputs, shape (n, T)."""
-        return self._by_pairs(codes) if len(codes) < _FEW else self._by_sorting(codes)
+        # comparing a block of new sequences with all support vectors takes less time than sorting these
+        return self._by_pairs(codes) if len(codes) <= BLOCK else self._by_sorting(codes)
 
     def _by_sorting(self, codes: np.ndarray) -> np.ndarray:
         m, out = len(self.codes), np.zeros((self.coef.shape[1], len(codes)))
@@ -136,7 +136,7 @@ class PlaceModel:
             padded = np.pad(weight, ((0, 0), (1, 0)))
             like, masks = place_groups(padded, np.zeros(padded.shape, int))
             weights = np.ascontiguousarray(weight[like][:, None])
-            size = max(1, (16 << 20) // (8 * max(1, len(right)) * len(like)))
+            size = max(1, BLOCK_BYTES // (8 * max(1, len(right)) * len(like)))
             for start in range(0, len(codes), size):
                 part = left[start : start + size]
                 K = np.empty((len(like), len(part), len(right)))

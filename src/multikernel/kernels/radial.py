@@ -12,13 +12,13 @@ import numpy as np
 from scipy import sparse
 from scipy.special import gammaln, kve
 
-from multikernel.kernels.base import Kernel, is_real, require
+from multikernel.kernels.base import Kernel, is_real, require, symmetric_blocks
 from multikernel.kernels.distances import FEW_COLUMNS, distances, quantile_distance
 from multikernel.kernels.inputs import check_non_negative
 
 
 class RadialKernel(Kernel):
-    """Base class.
+    """Base class of the kernels of a distance.
 
     A subclass names its metric and its scale parameters, and defines `_set_scale` and `_profile`.
     """
@@ -33,20 +33,24 @@ class RadialKernel(Kernel):
         return all(getattr(self, key) is None for key in self._scales)
 
     def _learn(self, X, sample_weight, shared):
+        given = []
         for key in self._scales:
             value = getattr(self, key)
             require(self, key, value is None or (is_real(value) and value > 0), "a positive number or None")
-        given = [key for key in (*self._scales, "quantile") if getattr(self, key) is not None]
+            if value is not None:
+                given.append(key)
+        learned, q = not given, self.quantile
+        if q is not None:
+            given.append("quantile")
         if len(given) > 1:
             raise ValueError(
                 f"Only one of the parameters '{given[0]}' and '{given[1]}' of {type(self).__name__} "
                 f"may be given. Got {getattr(self, given[0])!r} and {getattr(self, given[1])!r}."
             )
-        q = self.quantile
         require(self, "quantile", q is None or (is_real(q) and 0 < q <= 1), "a number in (0, 1] or None")
         require(self, "factor", is_real(self.factor) and self.factor > 0, "a positive number")
         length = None
-        if self._learns():
+        if learned:
             fraction = 0.5 if q is None else float(q)
             known = (self._metric, fraction)
             if known not in shared:
@@ -65,6 +69,22 @@ class RadialKernel(Kernel):
     def _distances(self, X, Y):
         """Return the distances of which `_profile` is a function."""
         return distances(self._metric, X, Y, self.center_)
+
+    def _sharing_key(self):
+        return self._metric
+
+    def _shared_blocks(self, kernels, X, Y, symmetric, dtype):
+        if symmetric:
+            D = symmetric_blocks(self._distances, X)
+            np.fill_diagonal(D, 0.0)
+        else:
+            D = self._distances(X, Y)
+        # a lower precision keeps the digits of distances well inside its range
+        kind = np.finfo(dtype)
+        moderate = np.sqrt(kind.tiny) < D.max(initial=0.0) < np.sqrt(kind.max)
+        for kernel in kernels:
+            precision = dtype if kernel._exponential and moderate else np.float64
+            yield kernel._profile(D.astype(precision, copy=kernel is not kernels[-1]))
 
     def _cross(self, X, Y):
         return self._profile(self._distances(X, Y))

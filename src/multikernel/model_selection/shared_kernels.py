@@ -238,9 +238,10 @@ class SlicedBank:
         """Steps of the normalisation."""
         return self.inner.steps
 
-    def claims_psd(self, k: int) -> bool:
-        """Whether kernel k is positive semidefinite by construction."""
-        return self.inner.claims_psd(k)
+    @property
+    def known_psd(self) -> np.ndarray:
+        """Which kernels are positive semidefinite by construction."""
+        return self.inner.known_psd
 
     def whole(self, k: int) -> np.ndarray | None:
         """Return the raw values of kernel k between all samples, None where they are not known."""
@@ -259,6 +260,10 @@ class SlicedBank:
         if whole is not None:
             return whole[rows, rows].astype(np.float64)
         return self.inner.raw_diag(k, self._take(rows))
+
+    def raw_diags(self, rows: np.ndarray) -> np.ndarray:
+        """Return the raw values k(x, x) of all kernels, float64 of shape (p, m)."""
+        return np.array([self.raw_diag(k, rows) for k in range(self.n_kernels)])
 
     def raw_each(self, rows, cols=None, kernels=None, dtype=np.float64) -> Iterator[tuple[int, np.ndarray]]:
         """Yield (k, raw block) for the chosen kernels, not necessarily in order."""

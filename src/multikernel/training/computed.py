@@ -21,8 +21,8 @@ from multikernel.gram.memmap import MemmapGram, memmap_stack
 from multikernel.gram.soundness import examine, indefinite_error
 from multikernel.gram.storage import choose_storage, row_budget, storage_dtype
 from multikernel.kernels.bank import KernelBank, take_rows
-from multikernel.kernels.columns import alone
 from multikernel.kernels.fitted_normalizer import FittedNormalizer
+from multikernel.kernels.inputs import alone
 from multikernel.kernels.normalize import learn_normalizer
 from multikernel.threads import Team
 from multikernel.training.core import TrainingKernels, affine_form, no_variance, refuse_repair
@@ -168,10 +168,10 @@ class ComputedKernels(TrainingKernels):
         n, p = X.shape[0] if hasattr(X, "shape") else len(X), bank.n_kernels
         self._p = np.full(n, 1.0 / n) if weight is None else weight / weight.sum()
         self._team = Team(n_threads)
-        self.known_psd = np.array([bank.claims_psd(k) for k in range(p)])
+        self.known_psd = bank.known_psd
         self.constant = np.zeros(p, bool)
         self.normalizers = [FittedNormalizer((), n)] * p
-        self._diag = np.array([bank.raw_diag(k, X) for k in range(p)])
+        self._diag = bank.raw_diags(X)
         dtype = storage_dtype(p, n)
         kind = choose_storage(p, n, dtype.itemsize, memory_limit, gram)
         if kind == "lazy":

@@ -17,7 +17,7 @@ from multikernel.gram.features import FeatureGram
 from multikernel.gram.storage import default_limit, parse_bytes
 from multikernel.kernels.bank import KernelBank
 from multikernel.kernels.base import len_of
-from multikernel.kernels.feature_maps import FeatureMaps, FeatureModel, has_features
+from multikernel.kernels.feature_maps import FeatureMaps, FeatureModel
 from multikernel.kernels.normalize import learn_normalizer
 from multikernel.losses import Hinge, Squared, SquaredHinge
 from multikernel.machines.base import Machine
@@ -58,7 +58,7 @@ def takes_features(bank: KernelBank, n: int, gram: str, linear: bool, estimator:
     """
     if gram not in ("auto", "features"):
         return False
-    without = [name for name, kernel in zip(bank.names, bank.kernels, strict=True) if not has_features(kernel)]
+    without = bank.without_features()
     divided = set(bank.steps) <= _DIVIDING
     if gram == "auto":
         return n >= LARGE and linear and divided and not without

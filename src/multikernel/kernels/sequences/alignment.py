@@ -19,9 +19,10 @@ from multikernel.kernels.sequences.alphabet import Alphabet
 from multikernel.kernels.sequences.base import SequenceKernel, share_rows
 from multikernel.kernels.sequences.matrices import LETTERS, NAMED, scores
 
+# Partners that are aligned together, one in each lane of a vector register: more do not stay in the cache.
 LANES = 16
-# below every score that an alignment can have on its way
-_NEVER = -(1 << 20)
+# Below every score, with room for further costs: no alignment goes there.
+_NEVER = np.iinfo(np.int32).min // 2
 
 
 class LocalAlignment(SequenceKernel):

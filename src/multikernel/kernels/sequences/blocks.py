@@ -17,7 +17,7 @@ import numpy as np
 from sklearn.base import clone
 
 from multikernel.kernels.base import is_integer, kernel_name
-from multikernel.kernels.columns import resolve_columns, take_columns
+from multikernel.kernels.inputs import resolve_columns, take_columns
 from multikernel.kernels.sequences.degree import WeightedDegree, WeightedDegreeShift
 from multikernel.kernels.sequences.samples import as_sequences
 from multikernel.kernels.spec import Family

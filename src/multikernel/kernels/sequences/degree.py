@@ -26,7 +26,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from multikernel.kernels.base import is_integer, is_real, require
+from multikernel.kernels.base import BLOCK_BYTES, ROUNDING, is_integer, is_real, require
 from multikernel.kernels.sequences.base import SequenceKernel, share_rows
 from multikernel.kernels.sequences.planes import (
     LANES,
@@ -38,8 +38,6 @@ from multikernel.kernels.sequences.planes import (
     pack_planes,
 )
 from multikernel.kernels.sequences.samples import Sequences
-
-_ROUNDING = 1e-12
 
 
 class _DegreeKernel(SequenceKernel):
@@ -101,12 +99,14 @@ class _DegreeKernel(SequenceKernel):
         """Whether d-mers may begin at every place, as far as both sequences go on."""
         return bool(self._inside().all())
 
-    def _together(self):
+    def _sharing_key(self):
         """Kernels with the same key count the same d-mers."""
         return type(self), self.alphabet_, self.length_, tuple(self._shifts())
 
-    def _cross_all(self, kernels, X, Y, symmetric):
-        return agreements(kernels, X, Y, symmetric)
+    def _shared_blocks(self, kernels, X, Y, symmetric, dtype):
+        size = max(1, BLOCK_BYTES // (8 * max(1, len(X)) * max(1, len(Y))))
+        for i in range(0, len(kernels), size):
+            yield from agreements(kernels[i : i + size], X, Y, symmetric)
 
     def _train(self, X):
         return agreements([self], X, X, True)[0]
@@ -140,6 +140,8 @@ class WeightedDegree(_DegreeKernel):
     array([[7., 5.],
            [5., 7.]])
     """
+
+    _explicit = True
 
     def __init__(self, degree=20, weights=None, *, window=None, alphabet=None):
         self.degree = degree
@@ -216,7 +218,7 @@ class WeightedDegreeShift(_DegreeKernel):
         for s in range(1, min(L, int(reach.max(initial=0)) + 1)):
             places = np.flatnonzero(reach[: L - s] >= s)
             T[places, places + s] = T[places + s, places] = 0.5 / (s + 1)
-        return bool(np.linalg.eigvalsh(T)[0] >= -_ROUNDING)
+        return bool(np.linalg.eigvalsh(T)[0] >= -ROUNDING)
 
     def _key(self):
         return *super()._key(), int(self.shift) if np.ndim(self.shift) == 0 else tuple(int(s) for s in self.shift)
@@ -285,7 +287,7 @@ def agreements(kernels: Sequence[_DegreeKernel], X: Sequences, Y: Sequences, sym
     Parameters
     ----------
     kernels : sequence of kernels
-        Fitted kernels of one key `_together`.
+        Fitted kernels of one `_sharing_key`.
     X, Y : Sequences
         Samples.
     symmetric : bool

@@ -16,8 +16,9 @@ import numpy as np
 
 from multikernel.kernels.sequences.alphabet import Alphabet, as_alphabet, infer_alphabet, look_up
 
-_BLANK = 32
-_LATIN = 255
+_BLANK = ord(" ")
+# the last character of Latin-1
+_LATIN = np.iinfo(np.uint8).max
 
 
 @dataclass(frozen=True, eq=False)

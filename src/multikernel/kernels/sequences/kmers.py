@@ -16,15 +16,12 @@ from numba import njit
 
 from multikernel.kernels.sequences.encode import Encoded
 
-# patterns up to which an id is the pattern itself
+# Possible patterns up to which the id of a pattern is the pattern itself: a larger table of ids saves sorting the keys.
 _DIRECT = 1 << 16
-# patterns up to which the counts are a dense matrix
+# Possible patterns up to which the counts are a dense matrix, of which most entries are not zero only if they are few.
 _DENSE = 1024
-# products of counts below which float32 adds them exactly
-_EXACT = 1 << 24
-NO_KEY = np.uint64(2**64 - 1)
-# of an entry: id and count, and in the index row, count and place
-_ENTRY_BYTES = 32
+# the key of a window with an unknown letter
+NO_KEY = np.uint64(np.iinfo(np.uint64).max)
 
 
 @dataclass(frozen=True)
@@ -55,7 +52,9 @@ class Pattern:
 def bytes_of_counts(letters: int, n: int, size: int, pattern: Pattern) -> int:
     """Return the bytes that the counts of n sequences of so many letters, their index and their matrix may take."""
     n_patterns = size ** len(pattern.places)
-    return letters * _ENTRY_BYTES + 8 * min(n_patterns, letters) + (8 * n * n_patterns if n_patterns <= _DENSE else 0)
+    # of an entry the id and the count, and in the index its row, its count and its place
+    entry = (4 + 8) + (4 + 8 + 8)
+    return letters * entry + 8 * min(n_patterns, letters) + (8 * n * n_patterns if n_patterns <= _DENSE else 0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +115,8 @@ class Counts:
         if self.n_ids > _DENSE or self.keys is not None:
             return None
         total = np.diff(np.concatenate([[0.0], np.cumsum(self.counts)])[self.indptr]).max(initial=0.0)
-        matrix = np.zeros((len(self.indptr) - 1, self.n_ids), np.float32 if total**2 < _EXACT else np.float64)
+        exact = total**2 * np.finfo(np.float32).eps < 1
+        matrix = np.zeros((len(self.indptr) - 1, self.n_ids), np.float32 if exact else np.float64)
         matrix[np.repeat(np.arange(len(matrix)), np.diff(self.indptr)), self.ids] = self.counts
         return matrix
 

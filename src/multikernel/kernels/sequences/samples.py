@@ -18,7 +18,7 @@ import numpy as np
 from multikernel.kernels.sequences.alphabet import Alphabet, infer_alphabet
 from multikernel.kernels.sequences.encode import Encoded, encode_bytes, to_bytes
 
-# bytes of large preparations that are kept with sequences; others are made again for the rows that are asked for
+# Bytes of what is derived from samples and kept with them: what does not fit is computed again, or in single precision.
 KEEP_BYTES = 256 << 20
 
 

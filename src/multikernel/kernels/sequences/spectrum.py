@@ -37,6 +37,11 @@ from multikernel.kernels.sequences.samples import Sequences
 class PatternKernel(SequenceKernel):
     """A weighted sum of inner products of counts."""
 
+    @property
+    def has_features(self) -> bool:
+        """Whether no factor is negative: a sum with negative factors is no inner product of its counts."""
+        return all(factor >= 0 for _, factor in self._patterns())
+
     def _patterns(self) -> list[tuple[Pattern, float]]:
         """Return the patterns that are counted, each with the factor of its inner product."""
         raise NotImplementedError
