@@ -14,10 +14,10 @@ from multikernel.kernels.base import BLOCK, Kernel, as_kernel
 from multikernel.kernels.fitted_normalizer import FittedNormalizer
 from multikernel.kernels.inputs import (
     alike,
-    all_finite,
     as_table,
     as_weights,
     columns_of,
+    finite,
     len_of,
     resolve_columns,
     take_columns,
@@ -26,6 +26,8 @@ from multikernel.kernels.inputs import (
 from multikernel.kernels.normalize import check_steps, learn_normalizer
 from multikernel.kernels.spec import expand_entries
 from multikernel.kernels.table import as_samples
+
+_NOT_FINITE = "the values have NaN or infinity among them."
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,9 +85,10 @@ class KernelBank:
                [0., 1., 0.],
                [0., 0., 0.]])
         """
-        X = as_table(X)
-        is_array = isinstance(X, np.ndarray) and X.dtype.kind in "biuf"
-        samples = X if is_array else as_samples(X)
+        samples = X
+        if not isinstance(X, np.ndarray) or X.dtype.kind not in "biuf":
+            X = as_table(X)
+            samples = as_samples(X)
         weight = as_weights(sample_weight, X)
         names, kernels, columns = [], [], []
         # for each choice of columns, what the kernels on them learn in common
@@ -122,14 +125,14 @@ class KernelBank:
         with _named(self.names[k]):
             left = self.select(k, X1)
             if X2 is None or X2 is X1:
-                return _finite(self.kernels[k](left))
-            return _finite(self.kernels[k](left, self.select(k, X2)))
+                return finite(self.kernels[k](left), _NOT_FINITE)
+            return finite(self.kernels[k](left, self.select(k, X2)), _NOT_FINITE)
 
     def raw_diag(self, k: int, X) -> np.ndarray:
         """Return the raw values k(x, x) of kernel k on whole samples, float64 of shape (m,)."""
         with _named(self.names[k]):
             kernel = self.kernels[k]
-            return _finite(kernel._diag(kernel._check(self.select(k, X))))
+            return finite(kernel._diag(kernel._check(self.select(k, X))), _NOT_FINITE)
 
     def raw_diags(self, X) -> np.ndarray:
         """Return the raw values k(x, x) of all kernels on whole samples, float64 of shape (p, m)."""
@@ -156,7 +159,7 @@ class KernelBank:
             if key == first:
                 yield first, self.raw(first, X1, X2)
                 continue
-            members = [self.kernels[k] for k in group]
+            members = list(map(self.kernels.__getitem__, group))
             with _named(self.names[first]):
                 left = right = members[0]._check(self.select(first, X1))
                 if not symmetric:
@@ -184,7 +187,7 @@ class KernelBank:
 
     def select(self, k: int, X) -> Any:
         """Return the columns of whole samples that kernel k sees."""
-        X = as_table(X)
+        X = X if isinstance(X, np.ndarray) else as_table(X)
         d, names = columns_of(X)
         if d != self.n_features:
             known, got = ("no" if number is None else number for number in (self.n_features, d))
@@ -193,12 +196,6 @@ class KernelBank:
             other = next(name for name, known in zip(names, self.feature_names, strict=True) if name != known)
             raise ValueError(f"The columns must have the names they had in fit, in that order. Got {other!r} instead.")
         return take_columns(X, self.columns[k])
-
-
-def _finite(K: np.ndarray) -> np.ndarray:
-    if not all_finite(K):
-        raise ValueError("the values have NaN or infinity among them.")
-    return K
 
 
 @contextmanager

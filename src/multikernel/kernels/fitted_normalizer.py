@@ -106,12 +106,8 @@ class FittedNormalizer:
     degenerate: bool = False
     _parts: tuple = field(default=(), repr=False)
 
-    centred: bool = field(init=False)
-    needs_diag: bool = field(init=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "centred", "center" in self.steps)
-        object.__setattr__(self, "needs_diag", "cosine" in self.steps)
+    centred: bool = False
+    needs_diag: bool = False
 
     def train_block(self, K: np.ndarray, rows=slice(None), cols=None) -> np.ndarray:
         """Normalise a block of the raw training matrix.
@@ -210,6 +206,12 @@ class FittedNormalizer:
             chunk = slice(i, i + BLOCK)
             out[chunk] = self._apply_steps(None if K is None else K[chunk], diag[chunk], None).d
         return out
+
+    def without_centring(self) -> FittedNormalizer:
+        """Return the normaliser of the other steps, for test rows whose means do not matter."""
+        steps = tuple(step for step in self.steps if step != "center")
+        parts = tuple(part for part in self._parts if not isinstance(part, Center))
+        return replace(self, A=None, B=None, steps=steps, _parts=parts, centred=False)
 
     def take(self, cols) -> FittedNormalizer:
         """Return the normaliser of the kernel restricted to some training samples; itself where `centred`."""

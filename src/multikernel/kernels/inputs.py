@@ -51,16 +51,17 @@ def as_matrix(X: ArrayLike, owner: str = "The kernel") -> Matrix:
             raise ValueError(f"{owner} needs numeric columns ({error}).") from error
         if array.ndim != 2:
             raise ValueError(f"{owner} needs samples of shape (n, d). Got an array of shape {array.shape} instead.")
-    if not all_finite(matrix.data if sparse.issparse(array) else matrix):
-        raise ValueError(f"{owner} got NaN or infinity in its columns.")
+    finite(matrix.data if sparse.issparse(array) else matrix, f"{owner} got NaN or infinity in its columns.")
     return matrix
 
 
-def all_finite(values: np.ndarray) -> bool:
-    """Tell whether all values are finite numbers."""
+def finite(values: np.ndarray, otherwise: str) -> np.ndarray:
+    """Return the values, or raise the error with the message ``otherwise`` where one of them is not finite."""
     # a finite sum proves that every term is finite; an infinite sum may be an overflow of finite terms
     with np.errstate(over="ignore", invalid="ignore"):
-        return bool(np.isfinite(values.sum()) or np.isfinite(values).all())
+        if not np.isfinite(values.sum()) and not np.isfinite(values).all():
+            raise ValueError(otherwise)
+    return values
 
 
 def as_weights(sample_weight: ArrayLike | None, X) -> np.ndarray | None:

@@ -93,7 +93,10 @@ def learn_normalizer(
     for step in steps:
         getattr(learner, step)()
     A, B = (learner.A, learner.B) if learner.A.shape[1] else (None, None)
-    return FittedNormalizer(steps, len(diag), learner.scale, learner.u, A, B, learner.degenerate, tuple(learner.parts))
+    parts, centred, needs_diag = tuple(learner.parts), "center" in steps, "cosine" in steps
+    return FittedNormalizer(
+        steps, len(diag), learner.scale, learner.u, A, B, learner.degenerate, parts, centred, needs_diag
+    )
 
 
 class _Learner:

@@ -215,15 +215,17 @@ def rbf_family(widths=None, *, gammas=None, factors=None, quantile: float = 0.5)
     >>> [round(kernel.factor, 3) for kernel in rbf_family(factors=5)]
     [1.0, 0.707, 1.414, 0.5, 2.0]
     """
-    given = {"widths": widths, "gammas": gammas, "factors": factors}
-    chosen = [key for key, value in given.items() if value is not None]
-    if len(chosen) > 1:
-        raise ValueError(f"Only one of the parameters '{chosen[0]}' and '{chosen[1]}' of rbf_family may be given.")
-    name = chosen[0] if chosen else "factors"
-    values = (0.25, 0.5, 1.0, 2.0, 4.0) if not chosen else given[name]
-    if name == "factors" and is_integer(values):
+    name, values = "factors", factors
+    if factors is not None and is_integer(factors):
         # exponents 0, -1/2, 1/2, -1, 1, ...
-        values = [2.0 ** ((-1) ** i * ((i + 1) // 2) / 2) for i in range(values)]
+        values = [2.0 ** ((-1) ** i * ((i + 1) // 2) / 2) for i in range(factors)]
+    for other, given in (("gammas", gammas), ("widths", widths)):
+        if given is not None:
+            if values is not None:
+                raise ValueError(f"Only one of the parameters '{other}' and '{name}' of rbf_family may be given.")
+            name, values = other, given
+    if values is None:
+        values = (0.25, 0.5, 1.0, 2.0, 4.0)
     numbers = np.ravel(values)
     if not len(numbers) or not all(map(is_real, numbers)) or numbers.min() <= 0:
         raise ValueError(f"The '{name}' parameter of rbf_family must be positive numbers. Got {values!r} instead.")

@@ -58,13 +58,13 @@ def takes_features(bank: KernelBank, n: int, gram: str, linear: bool, estimator:
     """
     if gram not in ("auto", "features"):
         return False
-    without = bank.without_features()
     divided = set(bank.steps) <= _DIVIDING
     if gram == "auto":
-        return n >= LARGE and linear and divided and not without
+        return n >= LARGE and linear and divided and not bank.without_features()
     if not linear:
         needed = _NEEDED[get_tags(estimator).estimator_type]
         raise ValueError(f"gram='features' of {type(estimator).__name__} needs {needed}.")
+    without = bank.without_features()
     if without:
         raise ValueError(
             f"gram='features' needs kernels with explicit features. Got {without[0]!r}, which has none: see "
