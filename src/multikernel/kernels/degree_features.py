@@ -1,9 +1,9 @@
-"""Weighted degree kernels on a million sequences: their tries in training, and sums over support vectors at test time.
+"""Weighted degree kernels on a million sequences: tries in training, and sums over support vectors at test time.
 
     f(x) = sum over places l and lengths d of  w_ld sum {a_i : x_i and x agree on the d letters from l on}
 
-At test time the new sequences are sorted together with the support vectors, one place at a time: every d-mer that a
-new sequence shares with a single support vector counts, also those that no other training sequence had.
+At test time the new sequences are sorted together with the support vectors, one place at a time. So every d-mer that a
+new sequence shares with a support vector counts, also one that occurs in a single training sequence.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NO_SHIFT = np.zeros(1, np.int64)
 
 
 class AgreementSource(DegreeSource):
-    """`DegreeSource` whose pairs are counted bit by bit, as those of the kernels are."""
+    """A `DegreeSource` that compares pairs of sequences bit by bit, as the kernels do."""
 
     def __init__(self, codes, size, weight, kernel=None, n_kernels=None):
         super().__init__(codes, size, weight, kernel, n_kernels)
@@ -47,14 +47,14 @@ class AgreementSource(DegreeSource):
 
 
 def _count(left, right, lower: bool, masks: np.ndarray, weights: np.ndarray, out: np.ndarray) -> None:
-    """out[q] = sum over the places of group q of the weights of what agrees there."""
+    """out[q] = sum over the places of group q of the weights of the d-mers that agree there."""
     each = np.arange(len(masks) + 1)
     spans = np.array([weights.shape[2]])
     count_masked(left, right, lower, 0, len(left), _NO_SHIFT, masks, weights, each, each[:-1], spans, out)
 
 
 def place_groups(weight: np.ndarray, kernel: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Group the places whose lengths have the same weights and kernels, as far as they go before the end.
+    """Group the places whose lengths have the same weights and kernels, up to the lengths that end with the sequence.
 
     Returns
     -------
@@ -91,7 +91,7 @@ def place_weights(kernels: Sequence[WeightedDegree]) -> np.ndarray:
 
 @dataclass(frozen=True)
 class PlaceModel:
-    """What a mix of weighted degree kernels says of new sequences.
+    """The outputs of a weighted sum of weighted degree kernels on new sequences.
 
     Attributes
     ----------
@@ -100,7 +100,7 @@ class PlaceModel:
     size : int
         Number of letters.
     coef : ndarray of shape (m, T)
-        Their coefficients in T problems.
+        Coefficients of the support vectors in T problems.
     weight : ndarray of shape (T, L, D)
         sum_k c_tk w_ld.
     """

@@ -113,11 +113,13 @@ def _sqeuclidean(X: Matrix, Y: Matrix, center: np.ndarray | None) -> np.ndarray:
     D *= -2.0
     D += xx
     D += row_norms(Y, squared=True)
-    i, j = np.nonzero(D < CANCELLED * xx)
-    step = max(1, BLOCK_BYTES // (8 * X.shape[1]))
-    for s in range(0, len(i), step):
-        rows, cols = i[s : s + step], j[s : s + step]
-        D[rows, cols] = row_norms(X[rows] - Y[cols], squared=True)
+    close = D < CANCELLED * xx
+    if close.any():
+        i, j = np.nonzero(close)
+        step = max(1, BLOCK_BYTES // (8 * X.shape[1]))
+        for s in range(0, len(i), step):
+            rows, cols = i[s : s + step], j[s : s + step]
+            D[rows, cols] = row_norms(X[rows] - Y[cols], squared=True)
     return np.maximum(D, 0.0, out=D)
 
 

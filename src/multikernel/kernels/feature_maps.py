@@ -2,14 +2,14 @@
 
     Linear                        x itself
     Polynomial                    the monomials up to its degree, each with the square root of its coefficient
-    RandomFourier, Nystroem,      what they are defined by
+    RandomFourier, Nystroem,      the features that define them
     HashedDegree
     Spectrum, GappedSpectrum,     the counts of their patterns
     GappedKmer
     WeightedDegree                places and d-mers, exactly, by tries (`multikernel.kernels.degree_features`)
 
-`FeatureMaps` holds the maps of the kernels of one bank: sources for `FeatureGram` in training, outputs on other
-samples after it.
+`FeatureMaps` holds the feature maps of the kernels of one bank: sources of features for `FeatureGram` in training, and
+outputs on other samples afterwards.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class _Matrix:
         self.keys: list = []
         if isinstance(kernel, PatternKernel):
             X = kernel._check(X)
-            # the patterns that occur in the training samples; others have no weight
+            # only patterns of the training samples have a weight
             self.keys = [self._count(X, pattern) for pattern, _ in kernel._patterns()]
             self.keys = [(counts.n_ids, counts.keys) for counts in self.keys]
 
@@ -93,14 +93,14 @@ def _monomials(X: np.ndarray, kernel: Polynomial) -> np.ndarray:
 
 @dataclass(frozen=True)
 class _Degrees:
-    """Weighted degree kernels on the same sequences that count no (place, length) twice."""
+    """Weighted degree kernels on the same sequences, no two of which count the same (place, length)."""
 
     kernels: list[int]
     weight: np.ndarray
 
 
 class FeatureMaps:
-    """The maps of the kernels of a bank.
+    """The feature maps of the kernels of a bank.
 
     Parameters
     ----------

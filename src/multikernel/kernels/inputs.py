@@ -137,7 +137,7 @@ def take_rows(X, rows):
 
 
 def alone(X: Any) -> Any:
-    """Return the samples without the other samples they were prepared with."""
+    """Return the samples without the store that they may share with other samples."""
     return X.detach() if hasattr(X, "detach") else X
 
 

@@ -20,14 +20,13 @@ from multikernel.kernels.inputs import check_non_negative
 class RadialKernel(Kernel):
     """Base class of the kernels of a distance.
 
-    A subclass names its metric and its scale parameters, and defines `_set_scale` and `_profile`.
+    A subclass names its metric and its scale parameters and defines `_set_scale`; where the kernel is not
+    exp(-gamma d) it also defines `_profile`.
     """
 
     _psd = True
     _metric = "sqeuclidean"
     _scales: tuple[str, ...] = ()
-    # whether the profile is one exponential, as exact as the precision of the distances
-    _exponential = False
 
     def _learns(self):
         return all(getattr(self, key) is None for key in self._scales)
@@ -70,6 +69,11 @@ class RadialKernel(Kernel):
         """Return the distances of which `_profile` is a function."""
         return distances(self._metric, X, Y, self.center_)
 
+    def _profile(self, D):
+        """Return the values of the kernel at distances; D is overwritten."""
+        D *= -self.gamma_
+        return np.exp(D, out=D)
+
     def _sharing_key(self):
         return self._metric
 
@@ -79,12 +83,14 @@ class RadialKernel(Kernel):
             np.fill_diagonal(D, 0.0)
         else:
             D = self._distances(X, Y)
+        rounded, kind = D, np.finfo(dtype)
         # a lower precision keeps the digits of distances well inside its range
-        kind = np.finfo(dtype)
-        moderate = np.sqrt(kind.tiny) < D.max(initial=0.0) < np.sqrt(kind.max)
+        if dtype != np.float64 and np.sqrt(kind.tiny) < D.max(initial=0.0) < np.sqrt(kind.max):
+            rounded = D.astype(dtype)
         for kernel in kernels:
-            precision = dtype if kernel._exponential and moderate else np.float64
-            yield kernel._profile(D.astype(precision, copy=kernel is not kernels[-1]))
+            # one exponential is as exact as the precision of the distances
+            own = rounded if type(kernel)._profile is RadialKernel._profile else D
+            yield kernel._profile(own if kernel is kernels[-1] else own.copy())
 
     def _cross(self, X, Y):
         return self._profile(self._distances(X, Y))
@@ -128,7 +134,6 @@ class RBF(RadialKernel):
     """
 
     _scales = ("gamma", "width")
-    _exponential = True
 
     def __init__(self, gamma=None, *, width=None, quantile=None, factor=1.0):
         self.gamma = gamma
@@ -142,10 +147,6 @@ class RBF(RadialKernel):
         else:
             self.width_ = float(self.width if self.width is not None else 1 / self.gamma)
         self.gamma_ = float(self.gamma if self.gamma is not None else 1 / self.width_)
-
-    def _profile(self, D):
-        D *= -self.gamma_
-        return np.exp(D, out=D)
 
 
 class Laplacian(RadialKernel):
@@ -169,7 +170,6 @@ class Laplacian(RadialKernel):
 
     _metric = "cityblock"
     _scales = ("gamma",)
-    _exponential = True
 
     def __init__(self, gamma=None, *, quantile=None, factor=1.0):
         self.gamma = gamma
@@ -178,10 +178,6 @@ class Laplacian(RadialKernel):
 
     def _set_scale(self, length):
         self.gamma_ = float(self.gamma if length is None else 1 / length)
-
-    def _profile(self, D):
-        D *= -self.gamma_
-        return np.exp(D, out=D)
 
 
 class ChiSquared(Laplacian):

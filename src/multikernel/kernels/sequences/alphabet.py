@@ -23,7 +23,7 @@ def look_up(table, characters, out):
 @njit(cache=True, nogil=True)
 def histogram(characters):
     """Return how often each of the 256 characters occurs."""
-    # four tables: equal neighbours need not wait for each other
+    # four tables in turn: the processor need not wait for one sum before it adds to the next
     counts = np.zeros((4, 256), np.int64)
     m = characters.shape[0]
     for t in range(m // 4):
@@ -41,7 +41,7 @@ _RESIDUES = b"ACDEFGHIKLMNPQRSTVWYBJOUXZ*-"
 # Share of certain letters (nucleotides and N, or the twenty amino acids) from which a text of these codes is taken for
 # DNA, RNA or a protein: a lower one mistakes other texts for sequences.
 _CERTAIN = 0.9
-# unknown has a code of its own, and a code is one byte
+# letters of an alphabet: a code is one byte, and one code means an unknown letter
 _LARGEST = np.iinfo(np.uint8).max
 
 

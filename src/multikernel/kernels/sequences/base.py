@@ -69,7 +69,7 @@ class SequenceKernel(Kernel):
         return X
 
     def _codes(self, X: Sequences) -> Encoded:
-        """Return the codes of all sequences that share the preparation of X."""
+        """Return the codes of all sequences in the store of X."""
         return X.encoded(self.alphabet_)
 
 
@@ -81,9 +81,9 @@ def share_rows(n: int, work: Callable[[int, int], None], *, lower: bool) -> None
     n : int
         Number of rows.
     work : callable
-        Does the rows of one block; releases the interpreter lock.
+        Computes the rows of one block; releases the interpreter lock.
     lower : bool
-        Whether row i costs as much as its i + 1 first entries.
+        Whether only the first i + 1 entries of row i are computed.
     """
     # whoever computes a matrix in blocks of one or two times BLOCK rows shares the blocks among threads itself
     team = Team(available_threads() if n >= 4 * BLOCK else 1)
@@ -93,5 +93,5 @@ def share_rows(n: int, work: Callable[[int, int], None], *, lower: bool) -> None
     parts = 4 * team.n_threads
     share = np.arange(parts + 1) / parts
     edges = np.unique((n * (np.sqrt(share) if lower else share)).astype(int))
-    # the longest rows first: the short ones fill the gaps
+    # the blocks with the longest rows come first, so that threads end at about the same time
     team.run(partial(work, int(lo), int(hi)) for lo, hi in reversed(list(pairwise(edges))))

@@ -5,7 +5,7 @@
     PositionBlocks(DegreeBlocks(kernel), windows)     one for each degree and window
 
 The parts of `WeightedDegree` add up to the whole, for windows that cover all positions once. So do those of
-`WeightedDegreeShift` by degree; by position, pairs of d-mers on both sides of a border are in no part.
+`WeightedDegreeShift` by degree. By position they do not: a pair of d-mers on two sides of a border is in no part.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class DegreeBlocks(_Blocks):
     Parameters
     ----------
     kernel : WeightedDegree, WeightedDegreeShift or PositionBlocks
-        What is split.
+        The kernel, or its parts, to be split.
 
     Examples
     --------
@@ -94,7 +94,7 @@ class PositionBlocks(_Blocks):
     Parameters
     ----------
     kernel : WeightedDegree, WeightedDegreeShift or DegreeBlocks
-        What is split.
+        The kernel, or its parts, to be split.
     windows : int or sequence of (int, int)
         The number of windows of (nearly) equal length, or the windows [start, stop) themselves.
 

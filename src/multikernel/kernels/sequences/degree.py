@@ -66,10 +66,9 @@ class _DegreeKernel(SequenceKernel):
 
     def _inside(self) -> np.ndarray:
         """Return which positions are in the window."""
+        start, stop = (0, self.length_) if self.window is None else self.window
         places = np.arange(self.length_)
-        return np.ones(self.length_, bool) if self.window is None else (
-            (places >= self.window[0]) & (places < self.window[1])
-        )  # fmt: skip
+        return (places >= start) & (places < stop)
 
     def _shifts(self) -> np.ndarray:
         """Return the shifts r: x at t + r is compared with z at t."""
@@ -84,19 +83,19 @@ class _DegreeKernel(SequenceKernel):
         raise NotImplementedError
 
     def _key(self) -> tuple:
-        """Return the type and the parameters, as `_of` takes them."""
+        """Return the type and the parameters: kernels with one key are the same."""
         weights = None if self.weights is None else tuple(float(weight) for weight in self.weights)
         return type(self), self.degree, weights, None if self.window is None else tuple(self.window)
 
     @classmethod
     def _of(cls, length, degree, weights, window, *shift):
-        """Return a kernel of these parameters on sequences of this length."""
+        """Return a kernel with these parameters, as if fitted on sequences of this length."""
         kernel = cls(degree, *shift, weights=weights, window=window)
         kernel.length_ = length
         return kernel
 
     def _anywhere(self) -> bool:
-        """Whether d-mers may begin at every place, as far as both sequences go on."""
+        """Whether d-mers may begin at every place."""
         return bool(self._inside().all())
 
     def _sharing_key(self):
@@ -154,7 +153,7 @@ class WeightedDegree(_DegreeKernel):
 
     def _diag(self, X):
         if len(X) and not self._codes(X).has_unknown:
-            # where all letters are known every sequence agrees with itself alike
+            # where all letters are known k(x, x) is the same for every sequence
             return np.full(len(X), super()._diag(X[:1])[0])
         return super()._diag(X)
 
@@ -248,7 +247,7 @@ class WeightedDegreeShift(_DegreeKernel):
 
 @dataclass(frozen=True)
 class _Plan:
-    """What the loops need to know of kernels that count the same d-mers; see `count_masked`."""
+    """The arguments of `count_masked`, or `count_plain`, for kernels that count the same d-mers."""
 
     shifts: np.ndarray
     weights: np.ndarray
@@ -256,7 +255,7 @@ class _Plan:
     masks: np.ndarray
     group: np.ndarray
     order: np.ndarray
-    # one kernel, of which d-mers may begin anywhere: beyond the ends nothing agrees
+    # whether `count_plain` suffices: there is one kernel, and its d-mers may begin at every place
     plain: bool
 
 
@@ -319,7 +318,7 @@ def _planes(kernel: _DegreeKernel, X: Sequences) -> np.ndarray:
         return np.zeros((0, 3, n_words(kernel.length_)), np.uint64)
     codes = kernel._codes(X)
     if codes.length is None:
-        # others that share the preparation have other lengths
+        # the store also holds sequences of other lengths
         chosen = codes.take(X.index)
         return pack_planes(chosen.matrix(), chosen.alphabet.size)
     planes = X.prepared(("planes", codes.alphabet), lambda: pack_planes(codes.matrix(), codes.alphabet.size))

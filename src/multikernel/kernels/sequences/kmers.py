@@ -26,20 +26,20 @@ NO_KEY = np.uint64(np.iinfo(np.uint64).max)
 
 @dataclass(frozen=True)
 class Pattern:
-    """What is read at every place of a sequence.
+    """Which letters of a window are read, and where windows lie.
 
     Attributes
     ----------
     places : tuple of int
-        The cared-for offsets, increasing from 0 (none at all: every place counts alike).
+        The offsets of the letters that count, increasing from 0; without any, all windows are the same pattern.
     span : int
         The length of a window.
     region : (int or None, int or None)
         The slice of the sequence in which windows lie.
     whole : bool
-        Whether an unknown letter at an offset not cared for spoils the window as well.
+        Whether a window with an unknown letter at another offset does not count either.
     presence : bool
-        Whether counts above one are one.
+        Whether a pattern that occurs counts once, however often it does.
     """
 
     places: tuple[int, ...]
@@ -131,7 +131,7 @@ def window_keys(encoded: Encoded, pattern: Pattern) -> tuple[np.ndarray, np.ndar
     first : int64 array (n + 1,)
         Windows first_i, ..., first_i+1 - 1 are those of sequence i, one after the other.
     keys : uint64 array
-        The cared-for letters of each window as one number, the largest number where one is unknown.
+        The letters that count of each window as one number, `NO_KEY` where one is unknown.
     """
     start, stop = (np.array([slice(*pattern.region).indices(m)[:2] for m in range(encoded.lengths.max(initial=0) + 1)])
                    .reshape(-1, 2)[encoded.lengths].T)  # fmt: skip
@@ -171,7 +171,7 @@ def _rank(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 @njit(cache=True, nogil=True)
 def read_windows(codes, begin, first, places, span, size, whole, keys):
-    """keys[first_i + t] = the cared-for letters of the window at t of sequence i as one number, or none."""
+    """keys[first_i + t] = the letters that count of the window at t of sequence i as one number, or NO_KEY."""
     for i in range(first.shape[0] - 1):
         for t in range(first[i + 1] - first[i]):
             at = begin[i] + t
@@ -189,7 +189,7 @@ def read_windows(codes, begin, first, places, span, size, whole, keys):
 
 @njit(cache=True, nogil=True)
 def merge_rows(keys, first, presence, slot, indptr, ids, counts):
-    """Make one entry of equal keys of a row; return the number of entries. ``slot`` is -1 for every id."""
+    """Count equal keys of a row in one entry; return the number of entries. ``slot`` is -1 for every id."""
     used = 0
     for i in range(first.shape[0] - 1):
         begin = used

@@ -17,7 +17,7 @@ from numba.extending import intrinsic
 
 
 def _plain(word):
-    """Count the ones of a word; what runs without compilation."""
+    """Count the ones of a word, without compilation."""
     return np.uint64(int(word).bit_count())
 
 
@@ -141,7 +141,7 @@ def count_plain(left, right, lower, first, last, shifts, weights, spans, out):
     left, right : uint64 arrays of shape (n, planes + 1, W)
         Packed sequences; W is a multiple of four.
     lower : bool
-        Whether only the entries j <= i are wanted; some others are written too.
+        Whether only the entries j <= i need be computed; some others are written too.
     first, last : int
         The range of i.
     shifts : int array (R,)
@@ -168,7 +168,7 @@ def count_plain(left, right, lower, first, last, shifts, weights, spans, out):
                 total[j] = 0.0
             for r in range(shifts.shape[0]):
                 _compare(left, i, r, source, down, up, tile, E)
-                # two degrees at a time: E of degree d is read, that of d + 1 passes by, that of d + 2 is written
+                # two degrees in one pass: E of degree d is read, E of d + 1 is not stored, E of d + 2 is written
                 for d in range(0, spans[r], 2):
                     c0, c1 = weights[r, d], weights[r, d + 1] if d + 1 < spans[r] else 0.0
                     alive = np.uint64(0)
@@ -209,7 +209,7 @@ def count_masked(left, right, lower, first, last, shifts, masks, weights, group,
     group : int array (Q + 1,)
         Kernels group_q, ..., group_q+1 - 1 use mask q.
     slots : int array (M,)
-        Where each kernel goes.
+        The number of each kernel in ``out``.
     out : float array (M, n, m)
         The result.
     """
