@@ -27,6 +27,7 @@ def test_alphabets():
     assert encode(["ACGT", "ACGN"]).alphabet == DNA and encode(["acgu"]).alphabet == RNA
     assert encode(["MKV" * 9, "LLX"]).alphabet == PROTEIN and encode(["hello", "Wo"]).alphabet == Alphabet("EHLOW")
     assert encode(["ACGRYSWKM" * 9]).alphabet == PROTEIN  # too many ambiguity codes for a nucleotide
+    assert encode(["MKVLFYWHEX"]).alphabet == PROTEIN and encode(["MKVLFYWHXX"]).alphabet != PROTEIN
     assert encode(["AU"], "dna").codes.tolist() == [0, 3] and encode(["AT"], "rna").codes.tolist() == [0, 3]
     assert encode(["abAB"], "abAB").codes.tolist() == [0, 1, 2, 3]
     assert encode(["abAB"], "ab").codes.tolist() == [0, 1, 0, 1]

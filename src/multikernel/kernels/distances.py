@@ -15,7 +15,7 @@ import math
 
 import numpy as np
 from scipy import sparse
-from scipy.spatial.distance import cdist, pdist
+from scipy.spatial.distance import cdist, pdist, squareform
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
 
 from multikernel.kernels.base import BLOCK, BLOCK_BYTES, ROUNDING
@@ -28,8 +28,6 @@ SAMPLES = 2000
 FEW_COLUMNS = 8
 # The same for quantiles of distances, where rounding must not depend on the order of the samples.
 MANY_COLUMNS = 1024
-# |x|^2 + |z|^2 - 2 <x, z> below this fraction of |x|^2 is computed again from differences: the terms cancel.
-CANCELLED = 1e-6
 
 
 def distances(metric: str, X: Matrix, Y: Matrix, center: np.ndarray | None = None) -> np.ndarray:
@@ -113,7 +111,8 @@ def _sqeuclidean(X: Matrix, Y: Matrix, center: np.ndarray | None) -> np.ndarray:
     D *= -2.0
     D += xx
     D += row_norms(Y, squared=True)
-    close = D < CANCELLED * xx
+    # where most digits of the terms cancel, the sum is computed again from differences
+    close = D < math.sqrt(ROUNDING) * xx
     if close.any():
         i, j = np.nonzero(close)
         step = max(1, BLOCK_BYTES // (8 * X.shape[1]))
@@ -128,7 +127,7 @@ def _condensed(metric: str, X: Matrix) -> np.ndarray:
     if not sparse.issparse(X) and metric != "chi2" and (metric == "cityblock" or X.shape[1] <= MANY_COLUMNS):
         return pdist(X, metric)
     center = None if sparse.issparse(X) else X.mean(axis=0)
-    return distances(metric, X, X, center)[np.triu_indices(X.shape[0], 1)]
+    return squareform(distances(metric, X, X, center), checks=False)
 
 
 def _quantile(D: np.ndarray, q: float) -> float:
