@@ -18,9 +18,10 @@ from multikernel.gram.stack import KernelStack, stack_kernels
 from multikernel.gram.storage import KINDS, parse_bytes
 from multikernel.kernels.bank import take_rows
 from multikernel.kernels.class_kernels import OutputKernels
-from multikernel.kernels.columns import as_samples, is_frame, is_numeric
+from multikernel.kernels.inputs import is_frame, is_numeric
 from multikernel.kernels.normalize import STEPS
 from multikernel.kernels.sequences.samples import is_text
+from multikernel.kernels.table import as_samples
 from multikernel.losses import Loss, Squared
 from multikernel.solvers import Solver, solver_names
 

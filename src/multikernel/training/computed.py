@@ -22,9 +22,10 @@ from multikernel.gram.slices import gather, gather_with_product
 from multikernel.gram.soundness import examine
 from multikernel.gram.storage import choose_storage, row_budget, storage_dtype
 from multikernel.kernels.bank import KernelBank, take_rows
-from multikernel.kernels.columns import alone, as_samples, is_frame, is_numeric
 from multikernel.kernels.fitted_normalizer import FittedNormalizer
+from multikernel.kernels.inputs import alone, is_frame, is_numeric
 from multikernel.kernels.normalize import learn_normalizer
+from multikernel.kernels.table import as_samples
 from multikernel.kernels.tiles import compute_tiles
 from multikernel.threads import Team
 from multikernel.training.core import Prepared, Settings, Source
@@ -131,8 +132,7 @@ def prepare_computed(
     if takes_features(bank, n, settings):
         return prepare_features(bank, samples, weight, settings)
     share, team = np.full(n, 1.0 / n) if weight is None else weight / weight.sum(), Team(settings.n_threads)
-    diag = np.array([bank.raw_diag(k, samples) for k in range(p)])
-    known_psd = np.array([kernel.positive_semidefinite for kernel in bank.kernels], bool)
+    diag, known_psd = bank.raw_diags(samples), bank.known_psd
     # kernels that are stored as they are, their normalisation a factor, and need no check
     plain = known_psd & DIVIDING.issuperset(bank.steps)
     dtype = storage_dtype(p, n)

@@ -15,7 +15,7 @@ from multikernel.gram.features import FeatureGram, FeatureOutputs
 from multikernel.gram.storage import default_limit, parse_bytes
 from multikernel.kernels.bank import KernelBank
 from multikernel.kernels.base import len_of
-from multikernel.kernels.feature_maps import FeatureMaps, FeatureModel, has_features
+from multikernel.kernels.feature_maps import FeatureMaps, FeatureModel
 from multikernel.kernels.normalize import learn_normalizer
 from multikernel.training.core import Prepared, Settings, Source
 from multikernel.training.expansion import Expansion
@@ -43,7 +43,7 @@ def takes_features(bank: KernelBank, n: int, settings: Settings) -> bool:
         return False
     if settings.gram not in ("auto", "features"):
         return False
-    without = [name for name, kernel in zip(bank.names, bank.kernels, strict=True) if not has_features(kernel)]
+    without = bank.without_features()
     divided = DIVIDING.issuperset(bank.steps)
     if settings.gram == "auto":
         return divided and not without
