@@ -7,7 +7,9 @@ import pytest
 
 import multikernel
 
-ESTIMATORS = [name for name in multikernel.__all__ if isinstance(getattr(multikernel, name), type) and name != "KernelStack"]
+ESTIMATORS = [
+    name for name in multikernel.__all__ if isinstance(getattr(multikernel, name), type) and name != "KernelStack"
+]
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)

@@ -130,7 +130,7 @@ class BaseMKL(_BaseComposition):
     def _set(self, model: Model, fit: Fit, samples: Samples) -> None:
         """Set the fitted attributes of a model; subclasses add their own."""
         self.model_ = model
-        vars(self).update(model.attributes(), support_=samples.kept[model.support])
+        self.__dict__.update(model.attributes(), support_=samples.kept[model.support])
 
     # ---- evaluation
 

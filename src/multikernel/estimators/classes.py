@@ -26,7 +26,6 @@ class ClassifierFace(ClassifierMixin, BaseMKL):
 
     def _set(self, model: Model, fit: Fit, samples: Samples) -> None:
         super()._set(model, fit, samples)
-        assert samples.classes is not None
         self.classes_ = samples.classes
 
     def decision_function(self, X: Any) -> np.ndarray:

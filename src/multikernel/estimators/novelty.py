@@ -38,6 +38,7 @@ def one_class(owner: str, weight: np.ndarray, nu: float, prepared: Prepared) -> 
 
 def lower_border(target: Target, solution: Solution, dtype: np.dtype) -> Solution:
     """Return the solution with rho, or less: at most nu n samples, those on their bound, may have f_i < rho."""
+    assert isinstance(target.machine, OneClass)
     f = solution.weights @ solution.outputs
     inside = f[solution.dual_coef < (1.0 - ON_BOUND) * target.machine.hi]
     rounding = 16 * np.finfo(dtype).eps * np.abs(f).max()

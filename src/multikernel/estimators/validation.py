@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from numbers import Integral, Real
 from typing import Any
@@ -34,22 +34,22 @@ class Samples:
     ----------
     X : samples or KernelStack
         What kernels are made of.
-    y : ndarray or None
-        Their targets, as the caller gave them.
+    y : ndarray
+        Their targets, as the caller gave them; empty without targets.
     weight : ndarray of shape (n,) or None
         Positive weights, None for ones.
     kept : ndarray of int
         Which of the caller's samples they are.
-    classes, codes : ndarrays or None
-        The classes of a classification, and the position of each sample's class among them.
+    classes, codes : ndarrays
+        The classes of a classification, and the position of each sample's class among them; else empty.
     """
 
     X: Any
-    y: np.ndarray | None
+    y: np.ndarray
     weight: np.ndarray | None
     kept: np.ndarray
-    classes: np.ndarray | None = None
-    codes: np.ndarray | None = None
+    classes: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    codes: np.ndarray = field(default_factory=lambda: np.zeros(0, np.intp))
 
     @property
     def ones(self) -> np.ndarray:
@@ -64,7 +64,8 @@ def kept_samples(X: Any, y: np.ndarray | None, weight: np.ndarray | None, rows: 
         kept = kept[weight[kept] > 0]
         weight = weight[kept]
     whole = len(kept) == _num_samples(X) and (rows is None or np.array_equal(kept, np.arange(len(kept))))
-    return Samples(X if whole else take_rows(X, kept), None if y is None else y[kept], weight, kept)
+    own = np.zeros(0) if y is None else y[kept]
+    return Samples(X if whole else take_rows(X, kept), own, weight, kept)
 
 
 def with_classes(owner: str, samples: Samples) -> Samples:

@@ -78,14 +78,14 @@ class BankSource(Source):
         The training samples.
     known : mapping from int to ndarray (N, N)
         Raw values of some kernels between all samples of a search.
-    rows : ndarray of int or None
+    rows : ndarray of int
         The training samples among these.
     """
 
     bank: KernelBank
     samples: Any
-    known: Mapping[int, np.ndarray] = field(default_factory=dict)
-    rows: np.ndarray | None = None
+    known: Mapping[int, np.ndarray]
+    rows: np.ndarray
 
     def expansion(self, terms, offset, active, kept):
         bank = replace(
@@ -138,32 +138,34 @@ def prepare_computed(
     dtype = storage_dtype(p, n)
     kind = choose_storage(p, n, dtype.itemsize, settings.memory_limit, settings.gram)
     if kind == "lazy":
-        return _prepare_rows(BankSource(bank, samples), diag, known_psd, plain, share, weight, settings, dtype)
+        return _prepare_rows(
+            BankSource(bank, samples, {}, np.arange(n)), diag, known_psd, plain, share, weight, settings, dtype
+        )
     shared = Shared() if shared is None or kind != "dense" else shared
     source = BankSource(bank, samples, shared.known(bank), np.arange(n) if shared.rows is None else shared.rows)
     stack, products = _stored_room(source, shared, plain, share, team, kind, dtype)
     others = [int(k) for k in np.flatnonzero(plain) if k not in source.known]
     products[others] = compute_tiles(bank, samples, others, share, team, [stack[k] for k in others])
-    normalizers = [
-        learn_normalizer(bank.steps, diag[k], partial(_same, products[k]), weight, bank.names[k]) if plain[k] else None
-        for k in range(p)
-    ]
+    normalizers: dict[int, FittedNormalizer] = {}
+    for k in np.flatnonzero(plain).tolist():
+        normalizers[k] = learn_normalizer(bank.steps, diag[k], partial(_same, products[k]), weight, bank.names[k])
     indefinite = []
-    for k in np.flatnonzero(~plain):
-        K, definite = _checked_matrix(source, int(k), settings, bool(known_psd[k]))
+    for k in np.flatnonzero(~plain).tolist():
+        K, definite = _checked_matrix(source, k, settings, bool(known_psd[k]))
         products[k] = K @ share
         normalizers[k] = learn_normalizer(bank.steps, diag[k], K.__matmul__, weight, bank.names[k])
         stack[k] = normalizers[k].train_block(K)
         if not definite:
-            indefinite.append(int(k))
+            indefinite.append(k)
     form = AffineForm(np.array([normalizers[k].scale if plain[k] else 1.0 for k in range(p)]))
     gram: Gram
     if kind == "memmap":
         gram = MemmapGram(stack, form, n_threads=settings.n_threads)
     else:
         gram = DenseGram(stack, form, n_threads=settings.n_threads, owned=True)
-    constant = no_variance(diag, products, share) | [each.degenerate for each in normalizers]
-    prepared = Prepared(gram, tuple(bank.names), tuple(normalizers), weight, source, constant, known_psd)
+    fitted = tuple(normalizers[k] for k in range(p))
+    constant = no_variance(diag, products, share) | [each.degenerate for each in fitted]
+    prepared = Prepared(gram, tuple(bank.names), fitted, weight, source, constant, known_psd)
     return repaired(prepared, indefinite, settings) if indefinite else prepared
 
 
@@ -185,8 +187,8 @@ def _stored_room(
     Where all kernels are known between these very samples, they are read where they lie.
     """
     n, p = len(share), len(plain)
-    whole = shared.stack is not None and shared.rows is None and plain.all()
-    if whole and list(source.known) == [shared.places[key] for key in shared.places] == list(range(p)):
+    all_known = list(source.known) == list(shared.places.values()) == list(range(p))
+    if shared.stack is not None and shared.rows is None and plain.all() and all_known:
         return shared.stack, np.array([K @ share for K in shared.stack])
     stack = np.empty((p, n, n), dtype) if kind == "dense" else memmap_stack(p, n, dtype)
     products, known = np.zeros((p, n)), [k for k in source.known if plain[k]]
@@ -226,7 +228,7 @@ def _prepare_rows(
 ) -> Prepared:
     """Return kernels of which no more than some rows are ever kept."""
     bank, X, team = source.bank, source.samples, Team(settings.n_threads)
-    products = compute_tiles(bank, X, np.flatnonzero(plain), share, team, dtype=dtype)
+    products = compute_tiles(bank, X, np.flatnonzero(plain).tolist(), share, team, dtype=dtype)
     constant = np.zeros(len(plain), bool)
     constant[plain] = no_variance(diag[plain], products, share)
     left = iter(products)
@@ -267,7 +269,7 @@ class LazyValues:
     def products(self, kernels: np.ndarray, v: np.ndarray) -> np.ndarray:
         """Return the products of kernels with a vector, tile by tile."""
         form, extra = affine_form([self.normalizers[k] for k in kernels]), (1,) * (v.ndim - 1)
-        out = compute_tiles(self.bank, self.samples, kernels, v, self.team, None, self.dtype, form.u)
+        out = compute_tiles(self.bank, self.samples, kernels.tolist(), v, self.team, None, self.dtype, form.u)
         if form.u is not None:
             out *= form.u.reshape(*form.u.shape, *extra)
         out *= form.scale.reshape(-1, 1, *extra)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -85,7 +84,7 @@ class Model:
     def attributes(self) -> dict[str, Any]:
         """Return the attributes that every fitted estimator has; a single problem drops their first axis."""
 
-        def each(values: Sequence, kind: Any = np.array) -> Any:
+        def each(values: Any, kind: Any = np.array) -> Any:
             return values[0] if len(self.status) == 1 else kind(values)
 
         single = self.coef.shape[1] == 1
@@ -183,7 +182,7 @@ def expand(
         term, shift = make_term(prepared.normalizers[k], own, kept)
         terms.append(term)
         offset += shift
-    return prepared.source.expansion(terms, offset, active, np.arange(len(support)) if kept is None else kept)
+    return prepared.source.expansion(terms, offset, active, np.arange(coef.shape[-2]) if kept is None else kept)
 
 
 def contributions(

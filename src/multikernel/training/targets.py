@@ -69,12 +69,12 @@ def takes_columns(loss: Loss) -> bool:
 
 def machine_for(loss: Loss, y: np.ndarray, cost: np.ndarray, fit_intercept: bool) -> Machine:
     """Return the machine of a loss: y is (n,), or (n, c) with a column of -1 and 1 for each class, or of targets."""
-    several, kind = y.ndim > 1, type(loss)
-    if kind is Squared:
+    several = y.ndim > 1
+    if type(loss) is Squared:
         return Ridge(y, cost * loss.C, fit_intercept)
-    if kind is EpsilonInsensitive:
+    if type(loss) is EpsilonInsensitive:
         return SVR(y, cost * loss.C, loss.epsilon, fit_intercept)
-    if kind is Hinge:
+    if type(loss) is Hinge:
         cost = cost * loss.C
         if several:
             return CrammerSinger(y.argmax(axis=1), cost, fit_intercept, y.shape[1])
@@ -203,15 +203,13 @@ class Classification:
 
         Where the only kernel on the classes is the identity it is the machine without them.
         """
-        for name, wanted, right in (
-            ("multiclass", "'joint'", self.multiclass == "joint"),
-            ("loss", "'hinge'", isinstance(loss, Hinge)),
-        ):
-            if not right:
-                raise ValueError(
-                    f"The '{name}' parameter of {self.owner} must be {wanted} where output_kernels are "
-                    f"given. Got {getattr(self, name)!r} instead."
-                )
+        wrong = "multiclass" if self.multiclass != "joint" else "" if isinstance(loss, Hinge) else "loss"
+        if wrong or not isinstance(loss, Hinge):
+            wanted = {"multiclass": "'joint'", "loss": "'hinge'"}[wrong]
+            raise ValueError(
+                f"The '{wrong}' parameter of {self.owner} must be {wanted} where output_kernels are given. "
+                f"Got {getattr(self, wrong)!r} instead."
+            )
         kind = CrammerSinger if products.trivial else ProductCrammerSinger
         return kind(self.codes, cost * loss.C, self.fit_intercept, len(self.classes))
 
