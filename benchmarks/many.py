@@ -103,7 +103,7 @@ def sweep_seconds(model, X: np.ndarray, n_jobs: int | None = None) -> float:
     """Seconds for all rows of all kernels, estimated from a few rows."""
     from multikernel.kernels.bank import KernelBank
     from multikernel.threads import resolve_threads
-    from multikernel.training.computed import ComputedKernels
+    from multikernel.training.prepare import ComputedKernels
 
     bank = KernelBank.fit(model.kernels, X[:500])
     # memory for the combined kernel, none for stored rows

@@ -195,7 +195,7 @@ KERNELS = {
 @pytest.mark.parametrize("name", KERNELS)
 def test_products_without_rows(name, normalize, columns):
     from multikernel.kernels.bank import KernelBank
-    from multikernel.training.computed import ComputedKernels
+    from multikernel.training.prepare import ComputedKernels
 
     rng = np.random.default_rng(0)
     X = rng.normal(size=(600, 5))

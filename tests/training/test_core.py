@@ -8,10 +8,9 @@ import pytest
 from multikernel import MKLClassifier, stack_kernels
 from multikernel.estimators.validation import Samples
 from multikernel.kernels import RBF, Linear, rbf_family
-from multikernel.training.computed import Shared
 from multikernel.training.core import Settings
 from multikernel.training.expansion import evaluate_together
-from multikernel.training.prepare import prepare
+from multikernel.training.prepare import Shared, prepare
 from multikernel.training.publish import publish
 from multikernel.training.targets import Classification, Regression
 from multikernel.training.train import found_by, from_fit, mean_start, train
@@ -32,7 +31,7 @@ def spec(**options):
 def test_the_three_steps_are_the_estimator(multiclass):
     model = publish(train(prepare(KERNELS, X, None, SETTINGS), spec(multiclass=multiclass), SETTINGS))
     estimator = MKLClassifier(KERNELS, multiclass=multiclass, tol=1e-7).fit(X, CLASSES[CODES])
-    for name, value in model.attributes().items():
+    for name, value in model.attributes.items():
         if name not in ("history_", "gram_"):
             np.testing.assert_array_equal(value, getattr(estimator, name), err_msg=name)
     np.testing.assert_array_equal(model.expansion.evaluate(X), estimator.model_.expansion.evaluate(X))

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.validation import check_is_fitted
 
-from multikernel.estimators.reporting import warn_unfinished
+from multikernel.estimators.reporting import FINISHED, warn_unfinished
 from multikernel.estimators.validation import Samples, check_samples
 from multikernel.threads import resolve_threads
 from multikernel.training.core import Fit, Settings, Targets
@@ -37,6 +37,7 @@ class BaseMKL(_BaseComposition):
     n_jobs: int | None
     callback: Callable[[dict], None] | None = None
     model_: Model
+    classes_: np.ndarray
 
     # ---- parameters: name__gamma of the entries (name, kernel, columns)
 
@@ -95,15 +96,13 @@ class BaseMKL(_BaseComposition):
         given = {
             "owner": type(self).__name__, "normalize": self.normalize, "psd": self.psd, "gram": self.gram,
             "memory_limit": self.memory_limit, "n_threads": resolve_threads(self.n_jobs), "verbose": self.verbose,
-            "solver": self.solver, "tol": self.tol, "max_iter": self.max_iter, "callback": self._row_callback(),
+            "solver": self.solver, "tol": self.tol, "max_iter": self.max_iter,
+            "callback": None if self.callback is None else self._row_callback(self.callback),
         }  # fmt: skip
         return Settings(**{**given, **own})
 
-    def _row_callback(self) -> Callable[[dict], None] | None:
-        """Return the user's callback, to which "evaluate" comes as "decision_function", for samples of any kind."""
-        callback = self.callback
-        if callback is None:
-            return None
+    def _row_callback(self, callback: Callable[[dict], None]) -> Callable[[dict], None]:
+        """Return a callback to which "evaluate" comes as "decision_function", for samples of any kind."""
 
         def tell(row: dict) -> None:
             evaluate = row.pop("evaluate")
@@ -124,13 +123,16 @@ class BaseMKL(_BaseComposition):
         prepared = prepare(self.kernels, samples.X, samples.weight, settings)
         fit = train(prepared, targets, settings)
         self._set(publish(fit), fit, samples)
-        warn_unfinished(self, fit)
+        if any(solution.status not in FINISHED for solution in fit.solutions):
+            warn_unfinished(self, fit)
         return self
 
     def _set(self, model: Model, fit: Fit, samples: Samples) -> None:
         """Set the fitted attributes of a model; subclasses add their own."""
         self.model_ = model
-        self.__dict__.update(model.attributes(), support_=samples.kept[model.support])
+        self.__dict__.update(model.attributes, support_=samples.kept[model.support])
+        if len(samples.classes):
+            self.classes_ = samples.classes
 
     # ---- evaluation
 

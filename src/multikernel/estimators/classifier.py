@@ -13,6 +13,8 @@ from multikernel.training.core import Fit
 from multikernel.training.publish import Model
 from multikernel.training.targets import CLASSIFICATION, Classification
 
+CLASSIFIER_RULES = {"loss": loss_rule(CLASSIFICATION, "classification"), "gram": GRAM_OR_FEATURES}
+
 
 @documented
 class MKLClassifier(ProbabilityFace):
@@ -147,7 +149,7 @@ class MKLClassifier(ProbabilityFace):
         MKLClassifier
             The fitted estimator.
         """
-        check_parameters(self, loss=loss_rule(CLASSIFICATION, "classification"), gram=GRAM_OR_FEATURES)
+        check_parameters(self, **CLASSIFIER_RULES)
         samples = check_classes(self, X, y, sample_weight)
         spec = self._spec(samples)
         return self._learn(samples, spec, self._settings(features_need=spec.features_need))

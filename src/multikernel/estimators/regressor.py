@@ -12,6 +12,8 @@ from multikernel.estimators.docstrings import documented
 from multikernel.estimators.validation import GRAM_OR_FEATURES, Samples, check_parameters, check_regression, loss_rule
 from multikernel.training.targets import REGRESSION, Regression
 
+REGRESSOR_RULES = {"loss": loss_rule(REGRESSION, "regression"), "gram": GRAM_OR_FEATURES}
+
 
 class RegressorFace(RegressorMixin, BaseMKL):
     """A regressor: the outputs are the predictions."""
@@ -142,7 +144,7 @@ class MKLRegressor(RegressorFace):
         MKLRegressor
             The fitted estimator.
         """
-        check_parameters(self, loss=loss_rule(REGRESSION, "regression"), gram=GRAM_OR_FEATURES)
+        check_parameters(self, **REGRESSOR_RULES)
         samples = check_regression(self, X, y, sample_weight)
         spec = self._spec(samples)
         return self._learn(samples, spec, self._settings(features_need=spec.features_need))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from numbers import Integral, Real
 from typing import Any
@@ -48,8 +48,8 @@ class Samples:
     y: np.ndarray
     weight: np.ndarray | None
     kept: np.ndarray
-    classes: np.ndarray = field(default_factory=lambda: np.zeros(0))
-    codes: np.ndarray = field(default_factory=lambda: np.zeros(0, np.intp))
+    classes: np.ndarray
+    codes: np.ndarray
 
     @property
     def ones(self) -> np.ndarray:
@@ -64,8 +64,8 @@ def kept_samples(X: Any, y: np.ndarray | None, weight: np.ndarray | None, rows: 
         kept = kept[weight[kept] > 0]
         weight = weight[kept]
     whole = len(kept) == _num_samples(X) and (rows is None or np.array_equal(kept, np.arange(len(kept))))
-    own = np.zeros(0) if y is None else y[kept]
-    return Samples(X if whole else take_rows(X, kept), own, weight, kept)
+    own, none = np.zeros(0) if y is None else y[kept], np.zeros(0, np.intp)
+    return Samples(X if whole else take_rows(X, kept), own, weight, kept, none, none)
 
 
 def with_classes(owner: str, samples: Samples) -> Samples:
@@ -81,19 +81,22 @@ def check_classes(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Samples
     X = check_samples(estimator, X, reset=True)
     y = check_targets(estimator, X, y)
     check_classification_targets(y)
-    return with_classes(type(estimator).__name__, kept_samples(X, y, check_weight(X, sample_weight)))
+    return with_classes(
+        type(estimator).__name__, kept_samples(X, y, None if sample_weight is None else check_weight(X, sample_weight))
+    )
 
 
 def check_regression(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Samples:
     """Return valid samples with numbers as their targets."""
     X = check_samples(estimator, X, reset=True)
-    return kept_samples(X, check_numbers(estimator, X, y), check_weight(X, sample_weight))
+    weight = None if sample_weight is None else check_weight(X, sample_weight)
+    return kept_samples(X, check_numbers(estimator, X, y), weight)
 
 
 def check_unlabelled(estimator: Any, X: Any, sample_weight: Any) -> Samples:
     """Return valid samples without targets."""
     X = check_samples(estimator, X, reset=True)
-    return kept_samples(X, None, check_weight(X, sample_weight))
+    return kept_samples(X, None, None if sample_weight is None else check_weight(X, sample_weight))
 
 
 def check_samples(estimator: Any, X: Any, *, reset: bool) -> Any:
@@ -148,10 +151,8 @@ def check_numbers(estimator: Any, X: Any, y: Any) -> np.ndarray:
     return y
 
 
-def check_weight(X: Any, sample_weight: Any) -> np.ndarray | None:
-    """Return non-negative sample weights, None for none."""
-    if sample_weight is None:
-        return None
+def check_weight(X: Any, sample_weight: Any) -> np.ndarray:
+    """Return non-negative sample weights."""
     weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
     if not weight.any():
         raise ValueError("The sample weights must not all be zero. Got only zeros.")

@@ -30,7 +30,7 @@ from multikernel.inspection.comparison import Comparison
 from multikernel.inspection.methods import did_you_mean, learned, make_methods, takes_stack
 from multikernel.inspection.records import Records, fingerprint
 from multikernel.kernels.bank import KernelBank, take_rows
-from multikernel.training.computed import as_numbers
+from multikernel.training.prepare import as_numbers
 
 # Samples of each class in the fit before the first timing: enough for three folds within three folds, few to be quick.
 _WARM_UP_SAMPLES = 9

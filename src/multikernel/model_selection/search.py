@@ -42,9 +42,8 @@ from multikernel.model_selection.folds import FoldResult, Job, run_fold
 from multikernel.model_selection.scoring import takes_weight, with_known_outputs
 from multikernel.model_selection.shared_kernels import share_kernels
 from multikernel.threads import single_threaded_blas
-from multikernel.training.computed import Shared
 from multikernel.training.core import Fit, Prepared
-from multikernel.training.prepare import prepare
+from multikernel.training.prepare import Shared, prepare
 from multikernel.training.progress import progress
 from multikernel.training.publish import Model, publish
 from multikernel.training.train import Found, mean_start, train
@@ -88,13 +87,14 @@ class SearchCV(BaseMKL):
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)
         X = check_samples(self, X, reset=True)
-        y, weight = self._check_y(X, y), check_weight(X, sample_weight)
+        y = self._check_y(X, y)
+        weight = None if sample_weight is None else check_weight(X, sample_weight)
         points = list(ParameterGrid({AXES[name]: list(values) for name, values in self._axes().items()}))
         splits = splits_of(type(self).__name__, self.cv, y, is_classifier(self), X, groups)
         own = self.get_params(deep=False)
         base = clone(self._base(**{name: own[name] for name in self._base._get_param_names() if name in own}))
         samples = self._label(kept_samples(X, y, weight))
-        settings = replace(base._settings(callback=None, verbose=0), features_need=self._features_need(base, samples))
+        settings = base._settings(callback=None, verbose=0, features_need=base._spec(samples).features_need)
         scorer = check_scoring(base, scoring=self.scoring)
         with single_threaded_blas(), progress(self.verbose, self.tol, type(self).__name__) as show:
             whole, shared = None, Shared()
@@ -121,10 +121,6 @@ class SearchCV(BaseMKL):
     def _label(self, samples: Samples) -> Samples:
         """Return the samples with what their targets mean."""
         return with_classes(self._base.__name__, samples) if is_classifier(self) else samples
-
-    def _features_need(self, base: Any, samples: Samples) -> str | None:
-        """Return what explicit features need that the problems do not have."""
-        return base._spec(samples).features_need
 
     def _face(self, base: Any) -> Callable[[Mapping[str, Any], Model, Fit, Samples], Any]:
         """Return what makes an estimator of the model of a fold."""

@@ -8,21 +8,19 @@ import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 
 from multikernel.estimators.classes import ClassifierFace, ProbabilityFace
-from multikernel.estimators.classifier import MKLClassifier, set_class_attributes
+from multikernel.estimators.classifier import CLASSIFIER_RULES, MKLClassifier, set_class_attributes
 from multikernel.estimators.docstrings import documented
 from multikernel.estimators.m3k import FINITE_NORM, M3KClassifier, check_margin_parameters, set_margin_attributes
-from multikernel.estimators.regressor import MKLRegressor, RegressorFace
+from multikernel.estimators.regressor import REGRESSOR_RULES, MKLRegressor, RegressorFace
 from multikernel.estimators.validation import (
     Samples,
     check_numbers,
     check_parameters,
     check_targets,
-    loss_rule,
 )
 from multikernel.model_selection.search import SearchCV
 from multikernel.training.core import Fit
 from multikernel.training.publish import Model
-from multikernel.training.targets import CLASSIFICATION, REGRESSION
 
 
 @documented
@@ -139,7 +137,7 @@ class MKLClassifierCV(SearchCV, ProbabilityFace):
         set_class_attributes(self, fit)
 
     def _check_base(self) -> None:
-        check_parameters(self, loss=loss_rule(CLASSIFICATION, "classification"))
+        check_parameters(self, **CLASSIFIER_RULES)
 
     def _check_y(self, X, y):
         y = check_targets(self, X, y)
@@ -256,7 +254,7 @@ class MKLRegressorCV(SearchCV, RegressorFace):
         self.callback = callback
 
     def _check_base(self) -> None:
-        check_parameters(self, loss=loss_rule(REGRESSION, "regression"))
+        check_parameters(self, **REGRESSOR_RULES)
 
     def _check_y(self, X, y):
         return check_numbers(self, X, y)

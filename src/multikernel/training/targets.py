@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 from sklearn.utils.class_weight import compute_class_weight
 
-from multikernel.gram.base import Gram
 from multikernel.kernels.class_kernels import ClassKernels, class_kernels
 from multikernel.losses import (
     BinaryMultinomial,
@@ -85,11 +84,6 @@ def machine_for(loss: Loss, y: np.ndarray, cost: np.ndarray, fit_intercept: bool
     return Smooth(y, BinaryMultinomial(loss.C) if isinstance(loss, Multinomial) else loss, cost, fit_intercept)
 
 
-def suited(machine: Machine, gram: Gram) -> Machine:
-    """Return the machine that solves the same problem on this Gram: coordinate descent on explicit features."""
-    return Descent(machine) if gram.kind == "features" else machine
-
-
 def labelled_problems(
     codes: np.ndarray, classes: np.ndarray, multiclass: str
 ) -> Iterator[tuple[np.ndarray, np.ndarray | None, str]]:
@@ -155,7 +149,6 @@ class Classification:
     fit_intercept: bool = True
     output_kernels: Any = None
 
-    @property
     def features_need(self) -> str | None:
         """What explicit features need, in the user's words; None where they go with this problem."""
         joint = len(self.classes) > 2 and self.multiclass == "joint"
@@ -178,7 +171,8 @@ class Classification:
         targets = []
         for y, samples, name in labelled_problems(self.codes, self.classes, scheme):
             own = cost if samples is None else cost[samples]
-            machine = suited(self._machine(loss, y, own, products), prepared.gram)
+            machine = self._machine(loss, y, own, products)
+            machine = Descent(machine) if prepared.gram.kind == "features" else machine
             targets.append(Target(machine, mixing_for(self.norm), name, self.fit_intercept, samples, products))
         return targets
 
@@ -257,7 +251,6 @@ class Regression:
     norm: float = 1.0
     fit_intercept: bool = True
 
-    @property
     def features_need(self) -> str | None:
         """What explicit features need, in the user's words; None where they go with this problem."""
         if self.y.ndim == 1 and type(self._loss()) in _LINEAR:
@@ -281,7 +274,8 @@ class Regression:
                 "loss='squared', sklearn.multioutput.MultiOutputRegressor or one fit for each."
             )
         cost = np.full(len(self.y), float(self.C)) if self.weight is None else self.C * self.weight
-        machine = suited(machine_for(loss, self.y, cost, self.fit_intercept), prepared.gram)
+        machine = machine_for(loss, self.y, cost, self.fit_intercept)
+        machine = Descent(machine) if prepared.gram.kind == "features" else machine
         return [Target(machine, mixing_for(self.norm), "regression", self.fit_intercept)]
 
 
@@ -291,6 +285,6 @@ def one_problem(
     """Return a specification of one problem whose machine is made from the prepared kernels."""
 
     def targets(prepared: Prepared) -> Sequence[Target]:
-        return [Target(suited(make(prepared), prepared.gram), mixing_for(norm), label, balanced, **options)]
+        return [Target(make(prepared), mixing_for(norm), label, balanced, **options)]
 
     return targets

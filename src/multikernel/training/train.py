@@ -13,7 +13,7 @@ from multikernel.solution import INTERRUPTED, Solution
 from multikernel.solve import solve
 from multikernel.training.core import Fit, Prepared, Settings, Starts, Target, Targets
 from multikernel.training.progress import progress
-from multikernel.training.publish import expand
+from multikernel.training.publish import expand, gram_of
 from multikernel.training.repair import until_definite
 
 
@@ -59,7 +59,7 @@ def train(prepared: Prepared, targets: Targets, settings: Settings, starts: Star
 
 def _solve(prepared: Prepared, target: Target, start: Start | None, settings: Settings, interrupted: bool) -> Solution:
     """Solve one problem; after an interruption it keeps its start."""
-    problem = Problem(target.gram(prepared.gram), target.machine, target.mixing)
+    problem = Problem(gram_of(target, prepared.gram), target.machine, target.mixing)
     if start is not None:
         start = replace(start, weights=target.mixing.make_feasible(start.weights))
     with progress(settings.verbose, settings.tol, target.label) as show:
