@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from multikernel.gram.combined import Combined
+from multikernel.gram.combined import HostCombined
 from multikernel.gram.dense import DenseGram
 from multikernel.machines.oneclass import OneClass
 from multikernel.machines.svc import SVC
@@ -32,7 +32,7 @@ MACHINES = {
 @pytest.mark.parametrize("name", MACHINES)
 def test_a_leap_is_feasible_and_ascends(name, C):
     machine = MACHINES[name](C)
-    combined = Combined(DenseGram(STACK), np.full(6, 1 / 6))
+    combined = HostCombined(DenseGram(STACK), np.full(6, 1 / 6))
     K = STACK.mean(axis=0)
 
     def value(a):
@@ -52,7 +52,7 @@ def test_a_leap_is_feasible_and_ascends(name, C):
 def test_from_zero_a_leap_at_small_costs_is_the_solution():
     # with every sample inside the margin all coefficients are on their bounds
     machine = SVC(np.repeat([1.0, -1.0], 25), 1e-4)
-    combined = Combined(DenseGram(STACK), np.full(6, 1 / 6))
+    combined = HostCombined(DenseGram(STACK), np.full(6, 1 / 6))
     a = machine.frank_wolfe_step(combined, machine.start(), np.zeros(50), 0.0)
     np.testing.assert_allclose(a, np.repeat([1e-4, -1e-4], 25))
 

@@ -20,25 +20,36 @@ _BLOCK = 192
 _SMALL, _SMALL_SHARED = 512, 2000
 
 
-def solve_spd(A: np.ndarray, rhs: np.ndarray, team: Team) -> np.ndarray:
-    """Return A^-1 rhs in the precision of A.
+class Factor:
+    """A factorised matrix that answers in float64, with the accuracy of the precision in which it was factorised."""
+
+    def __init__(self, cholesky: LibraryCholesky | BlockCholesky) -> None:
+        self._cholesky = cholesky
+
+    def solve(self, rhs: np.ndarray) -> np.ndarray:
+        """Return the solution for right-hand sides of shape (n,) or (n, m), float64."""
+        return self._cholesky.solve(rhs.reshape(len(rhs), -1)).astype(np.float64, copy=False).reshape(rhs.shape)
+
+
+def factor_or_none(A: np.ndarray, team: Team) -> Factor | None:
+    """Return a factorisation of the whole symmetric A, None where A is not positive definite in its precision.
 
     Sets: A, overwritten.
-
-    Raises
-    ------
-    scipy.linalg.LinAlgError
-        When A is not positive definite in its precision.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from multikernel.gram.cholesky import solve_spd
+    >>> from multikernel.gram.cholesky import factor_or_none
     >>> from multikernel.threads import Team
-    >>> solve_spd(np.diag([4.0, 2.0]), np.array([[8.0], [2.0]]), Team()).ravel()
+    >>> factor_or_none(np.diag([4.0, 2.0]), Team()).solve(np.array([8.0, 2.0]))
     array([2., 1.])
+    >>> factor_or_none(np.diag([4.0, -2.0]), Team()) is None
+    True
     """
-    return factorise(A, team).solve(rhs)
+    try:
+        return Factor(factorise(A, team))
+    except LinAlgError:
+        return None
 
 
 def factorise(A: np.ndarray, team: Team) -> LibraryCholesky | BlockCholesky:

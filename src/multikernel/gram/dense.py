@@ -15,6 +15,7 @@ from functools import cached_property, partial
 
 import numpy as np
 
+from multikernel.gram.combined import frozen
 from multikernel.gram.dense_loops import add_combined_rows, add_outputs, add_products, add_scaled_rows
 from multikernel.gram.host import HostGram
 from multikernel.threads import Team
@@ -33,13 +34,6 @@ class AffineForm:
     def identity(cls, p: int) -> AffineForm:
         """Kernels as they are."""
         return cls(np.ones(p))
-
-
-def _frozen(a: np.ndarray) -> np.ndarray:
-    """A read-only view: one compiled version serves all inputs, and nothing can be written."""
-    view = a.view()
-    view.flags.writeable = False
-    return view
 
 
 class DenseGram(HostGram):
@@ -68,9 +62,9 @@ class DenseGram(HostGram):
         owned: bool = False,
     ) -> None:
         if isinstance(kernels, np.ndarray):
-            self._groups = [_frozen(kernels)]
+            self._groups = [frozen(kernels)]
         else:
-            self._groups = [_frozen(np.asarray(K))[None] for K in kernels]
+            self._groups = [frozen(np.asarray(K))[None] for K in kernels]
         self._first = np.cumsum([0] + [len(K) for K in self._groups])
         self.n_kernels = int(self._first[-1])
         self.n_samples = self._groups[0].shape[1]

@@ -13,7 +13,7 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from multikernel.gram.base import Outputs
+from multikernel.gram.base import Combined, Outputs
 from multikernel.gram.host import HostGram, HostOutputs
 from multikernel.gram.sources import Source
 from multikernel.threads import Team
@@ -187,7 +187,7 @@ class FeatureGram(HostGram):
         return FeatureGram([source.take(idx) for source in self.sources], self.kernels, self.scale, self.team.n_threads)
 
 
-class CombinedFeatures:
+class CombinedFeatures(Combined):
     """K_beta by features: what a machine asks of it, a few rows at a time.
 
     Parameters
@@ -204,7 +204,7 @@ class CombinedFeatures:
     """
 
     def __init__(self, gram: FeatureGram, beta: np.ndarray) -> None:
-        self.gram = gram
+        self.gram, self.dtype, self.team = gram, gram.dtype, gram.team
         self._kernel_diag = gram.diag()
         self.set_weights(beta)
 
@@ -216,7 +216,7 @@ class CombinedFeatures:
     def set_weights(self, beta: np.ndarray) -> None:
         """Take new weights; tables do not depend on them."""
         self.beta = beta
-        self.cache: dict = {}
+        self.cache = {}
         self.diag = beta @ self._kernel_diag
         coef = beta * self.gram.scale
         self._coef = [coef[kernels] for kernels in self.gram.kernels]
@@ -239,18 +239,18 @@ class CombinedFeatures:
             source.score(T, coef, rows, out)
         return out
 
-    def block(self, rows: np.ndarray) -> np.ndarray:
-        """K_beta[rows, rows]."""
-        G = np.zeros((len(rows), len(rows)))
+    def block(self, idx: np.ndarray, dtype: np.dtype | None = None) -> np.ndarray:
+        G = np.zeros((len(idx), len(idx)))
         for source, coef in zip(self.gram.sources, self._coef, strict=True):
-            source.pairs(coef, rows, G)
-        np.fill_diagonal(G, self.diag[rows])
-        return G
+            source.pairs(coef, idx, G)
+        np.fill_diagonal(G, self.diag[idx])
+        return G if dtype is None else G.astype(dtype, copy=False)
 
-    def apply(self, delta: np.ndarray) -> np.ndarray:
-        """Return K_beta delta."""
+    def apply(self, delta: np.ndarray, exact: bool = True) -> np.ndarray:
+        if delta.ndim > 1:
+            return np.stack([self.apply(column) for column in delta.T], axis=-1)
         if not delta.any():
-            return np.zeros_like(delta)
+            return np.zeros(len(delta))
         tables = FeatureOutputs(self.gram)
         tables.update(delta)
         out = np.empty(len(delta))

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from multikernel.gram.combined import Combined
+from multikernel.gram.base import Combined
 from multikernel.losses import loss_name
 
 # relative gaps are taken against the primal value or this fraction of the largest loss, whichever is more

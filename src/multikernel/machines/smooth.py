@@ -14,8 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from multikernel.gram.base import Outputs
-from multikernel.gram.combined import Combined
+from multikernel.gram.base import Combined, Outputs
 from multikernel.losses import Loss
 from multikernel.machines.base import Curvature, Machine
 from multikernel.machines.subsample import draw
