@@ -57,7 +57,7 @@ class Gram(ABC):
 
     @abstractmethod
     def apply(self, v: np.ndarray, kernels: np.ndarray | None = None) -> np.ndarray:
-        """K_k v for the chosen kernels (all by default), float64; v is (n,) or (n, c), and its rows of zeros cost nothing."""
+        """K_k v for the chosen kernels (all by default), float64; v is (n,) or (n, c), rows of zeros cost nothing."""
 
     @abstractmethod
     def new_outputs(self, shape: tuple[int, ...], known: tuple[np.ndarray, np.ndarray] | None = None) -> Outputs:

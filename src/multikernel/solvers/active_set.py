@@ -31,7 +31,6 @@ import numpy as np
 from multikernel.certificate import Certificate, certify, relative_gap
 from multikernel.gram.base import Gram
 from multikernel.gram.dense import DenseGram
-from multikernel.gram.subset import SubsetGram
 from multikernel.problem import Point, Problem
 from multikernel.solvers.base import Solver, Step
 from multikernel.solvers.newton import Newton
@@ -131,7 +130,8 @@ class ActiveSet(Solver):
         problem, gram = point.problem, point.problem.gram
         idx, machine = problem.machine.draw(_draw_size(gram, self.samples))
         fits = gram.n_kernels * len(idx) ** 2 * gram.dtype.itemsize <= 0.25 * gram.budget
-        some = DenseGram(gram.block(idx), n_threads=gram.team.n_threads) if fits else SubsetGram(gram, idx)
+        threads = point.combined.team.n_threads
+        some = DenseGram(gram.block(idx), n_threads=threads) if fits else gram.take_samples(idx)
         small = Point(Problem(some, machine, problem.mixing))
         improve(small, self.solver, 1e-2)
         q = small.q
