@@ -13,13 +13,17 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
+from weakref import WeakMethod
 
 import numpy as np
 
 from multikernel.gram.cholesky import Factor, factor_or_none
 from multikernel.threads import Team
 
+# rows fetched or converted at a time: larger blocks are faster and take more memory
+ROWS = 256
 # mean diagonals of K_beta for which single precision neither overflows nor loses digits
 _SINGLE_RANGE = 1e-30, 1e30
 
@@ -167,6 +171,25 @@ def all_there(rows: np.ndarray) -> None:
     """Do nothing: the `HostRows.ensure` of a matrix that is complete."""
 
 
+def _fetch_rows(apply: WeakMethod, buffer: np.ndarray, have: np.ndarray, rows: np.ndarray) -> None:
+    """Fetch the rows that are missing, as products with unit vectors. Sets: ``buffer`` and ``have``."""
+    rows, product = rows[~have[rows]], apply()
+    assert product is not None, "rows are read while their kernel is there"
+    for start in range(0, len(rows), ROWS):
+        some = rows[start : start + ROWS]
+        units = np.zeros((len(have), len(some)), buffer.dtype)
+        units[some, np.arange(len(some))] = 1.0
+        buffer[some] = product(units, exact=False).T
+    have[rows] = True
+
+
+def frozen(a: np.ndarray) -> np.ndarray:
+    """Return a read-only view: one compiled version serves all inputs, and nothing can be written."""
+    view = a.view()
+    view.flags.writeable = False
+    return view
+
+
 class Combined(ABC):
     """K_beta = sum_k beta_k K_k, working memory of one point.
 
@@ -214,9 +237,16 @@ class Combined(ABC):
         """Return K_beta[idx, idx] on the host, a new array in the storage precision unless told otherwise."""
 
     def host_rows(self, idx: np.ndarray | None = None) -> HostRows:
-        """Return rows of K_beta[idx, idx] on the host, by default of the whole K_beta."""
-        idx = np.arange(len(self.diag)) if idx is None else idx
-        return HostRows(self.block(idx), 1.0, np.ones(len(idx), bool), self.diag[idx], all_there)
+        """Return rows of K_beta[idx, idx] on the host; without an index those of K_beta, fetched when asked for."""
+        if idx is not None:
+            return HostRows(self.block(idx), 1.0, np.ones(len(idx), bool), self.diag[idx], all_there)
+        if "rows" not in self.cache:
+            n = len(self.diag)
+            buffer, have = np.empty((n, n), self.dtype), np.zeros(n, bool)
+            # without a strong reference to this object: a cycle would keep the buffer until the collector comes
+            ensure = partial(_fetch_rows, WeakMethod(self.apply), buffer, have)
+            self.cache["rows"] = HostRows(frozen(buffer), 1.0, have, self.diag, ensure)
+        return self.cache["rows"]
 
     def factor(self, idx: np.ndarray, diagonal: np.ndarray | float, single: bool = False) -> Factor | None:
         """Factorise K_beta[idx, idx] + diag(diagonal); None where that is not positive definite in its precision.

@@ -11,15 +11,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from multikernel.gram.base import Combined, HostRows, all_there
+from multikernel.gram.base import ROWS, Combined, HostRows, all_there, frozen
 from multikernel.gram.dense_loops import add_outputs, add_row_products, gather_block
 from multikernel.threads import Team
 
 if TYPE_CHECKING:
     from multikernel.gram.host import HostGram
-
-# rows converted to float64 at a time: larger blocks are faster and take more memory
-_ROWS = 256
 
 
 class HostCombined(Combined):
@@ -109,13 +106,6 @@ def _form_rows(gram: HostGram, beta: np.ndarray, buffer: np.ndarray, have: np.nd
         have[rows] = True
 
 
-def frozen(a: np.ndarray) -> np.ndarray:
-    """Return a read-only view: one compiled version serves all inputs, and nothing can be written."""
-    view = a.view()
-    view.flags.writeable = False
-    return view
-
-
 def _compact_rows(whole: HostRows, idx: np.ndarray) -> HostRows:
     """Return K_beta[idx, idx], rows again on demand, for a machine that has set the other samples aside."""
     buffer = np.empty((len(idx), len(idx)), whole.matrix.dtype)
@@ -145,8 +135,8 @@ def times_columns(
         spans = team.split(len(matrix), 64)
         team.run(partial(add_row_products, matrix[lo:hi], columns, out[lo:hi]) for lo, hi in spans)
         return out
-    for start in range(0, len(idx), _ROWS):
-        rows = idx[start : start + _ROWS]
+    for start in range(0, len(idx), ROWS):
+        rows = idx[start : start + ROWS]
         out += matrix[rows].astype(np.float64).T @ (scale * delta[rows])
     return out
 

@@ -13,8 +13,8 @@ from functools import partial
 
 import numpy as np
 
-from multikernel.gram.base import Combined, HostRows, Outputs, all_there
-from multikernel.gram.combined import frozen, times_columns
+from multikernel.gram.base import Combined, HostRows, Outputs, all_there, frozen
+from multikernel.gram.combined import times_columns
 from multikernel.gram.host import HostGram
 
 

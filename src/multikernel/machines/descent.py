@@ -161,7 +161,7 @@ class Epochs:
         """Take over the weights of the combined kernel as they are now."""
         diag = self.combined.diag
         before = self.ra
-        self.r, self.mean, self.ra = None, 0.0, 0.0
+        self.r, self.mean, self.ra = np.zeros(0), 0.0, 0.0
         if self.centred:
             self.r = self.combined.means
             self.mean = float(self.r.mean())

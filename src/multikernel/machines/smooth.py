@@ -156,8 +156,10 @@ class Smooth(Machine):
         if self.balanced:
             # sum d = 0 by the choice of db
             total = float(d.sum())
-            db = total / inverse.total if inverse.total > 0 else 0.0
-            d = d - (inverse.multiplier if inverse.total > 0 else 1.0 / self.n_samples) * total
+            if inverse.multiplier is not None and inverse.total > 0:
+                db, d = total / inverse.total, d - inverse.multiplier * total
+            else:
+                d = d - total / self.n_samples
         df = combined.apply(d)
         quad, slope, curvature = 0.5 * float(a @ f), float(d @ f), 0.5 * float(d @ df)
         move = df + db
