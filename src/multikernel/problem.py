@@ -2,7 +2,7 @@
 
     min_{beta in B}  max_{a in A}  g(a) - 1/2 sum_k beta_k a' K_k a
 
-``Problem`` is what every solver gets, ``Point`` the pair (beta, a) that a solver moves.
+``Problem`` is what every solver gets, ``Start`` what it may begin with, ``Point`` the pair (beta, a) that it moves.
 """
 
 from __future__ import annotations
@@ -28,6 +28,26 @@ class Problem:
     gram: Gram
     machine: Machine
     mixing: Mixing
+
+
+@dataclass(frozen=True)
+class Start:
+    """Weights and coefficients to begin with.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (p,)
+        Kernel weights in B.
+    coef : ndarray of shape (n,) or (n, c)
+        Coefficients in A.
+    known : (ndarray, ndarray), optional
+        Other coefficients b, of which few differ from ``coef``, and their outputs K_k b, shape (p, n) or (p, n, c):
+        only the rows where the two differ are then multiplied with the kernels.
+    """
+
+    weights: np.ndarray
+    coef: np.ndarray
+    known: tuple[np.ndarray, np.ndarray] | None = None
 
 
 class Point:
@@ -59,6 +79,8 @@ class Point:
         known: Outputs | tuple[np.ndarray, np.ndarray] | None = None,
     ) -> None:
         self.problem = problem
+        # accuracy of the last solve, to which the best intercepts are found as well
+        self.accuracy = 0.0
         self.beta = problem.mixing.start(problem.gram.n_kernels) if beta is None else beta
         self.a = problem.machine.start() if a is None else a
         self._outputs = known if isinstance(known, Outputs) else problem.gram.new_outputs(self.a.shape, known)
@@ -89,7 +111,7 @@ class Point:
     @cached_property
     def primal(self) -> tuple[float, Any]:
         """Primal value of the combined kernel at its best intercept, and that intercept."""
-        return self.problem.machine.primal(self.f, float(self.beta @ self.q))
+        return self.problem.machine.primal(self.f, float(self.beta @ self.q), self.accuracy)
 
     def set_weights(self, beta: np.ndarray) -> None:
         """Move to new weights."""
@@ -127,6 +149,7 @@ class Point:
         """
         machine = self.problem.machine
         a, f = self.a, self.f
+        self.accuracy = accuracy
         if start is not None:
             f = f + self.combined.apply(start - a)
             a = start

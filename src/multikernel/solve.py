@@ -10,7 +10,7 @@ from importlib.util import find_spec
 import numpy as np
 
 from multikernel.certificate import Certificate, certify, relative_gap
-from multikernel.problem import Point, Problem
+from multikernel.problem import Point, Problem, Start
 from multikernel.solution import CONVERGED, INTERRUPTED, MAX_ITER, SETTLED, STALLED, Solution
 from multikernel.solvers import Solver, get_solver, missing_needs, refusal
 from multikernel.threads import single_threaded_blas
@@ -42,7 +42,7 @@ def solve(
     *,
     tol: float = 1e-3,
     max_iter: int = 500,
-    start: tuple | None = None,
+    start: Start | None = None,
     callback: Callable[[dict], None] | None = None,
 ) -> Solution:
     """Solve a problem to a relative duality gap.
@@ -57,9 +57,8 @@ def solve(
         Relative duality gap to reach.
     max_iter : int
         Largest number of outer iterations.
-    start : (beta, a) or (beta, a, (b, F)), optional
-        Warm start: feasible weights and coefficients; and, where known, the outputs F_k = K_k b of other coefficients
-        near to them, such as those of an earlier solution.
+    start : Start, optional
+        Feasible weights and coefficients to begin with; by default uniform weights and the machine's own start.
     callback : callable, optional
         Called after each iteration with its row of the history, and the coefficients ("coef") and the intercept of it.
 
@@ -86,7 +85,7 @@ def solve(
     algorithm = get_solver(name) if isinstance(solver, str) else solver
     if sentence := refusal(name, algorithm, problem):
         raise ValueError(sentence)
-    run = _Run(problem, tol, callback, *(start or ()))
+    run = _Run(problem, tol, callback, start)
     status = MAX_ITER
     patience = _STALL + _STALL_PER_KERNEL * problem.gram.n_kernels
     try:
@@ -111,10 +110,10 @@ def solve(
 class _Run:
     """The best bounds and model of a run, and its history."""
 
-    def __init__(self, problem, tol, callback, beta=None, a=None, known=None) -> None:
+    def __init__(self, problem: Problem, tol: float, callback, start: Start | None) -> None:
         self.began = time.perf_counter()
         self.tol, self.callback = tol, callback
-        self.point = Point(problem, beta, a, known)
+        self.point = Point(problem) if start is None else Point(problem, start.weights, start.coef, start.known)
         self.best = certify(self.point)
         self.history: dict[str, list] = {"time": [], "upper": [], "lower": [], "gap": [], "active": []}
         self.idle = 0

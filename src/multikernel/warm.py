@@ -15,12 +15,10 @@ import numpy as np
 
 from multikernel.certificate import relative_gap
 from multikernel.mixing.norms import Simplex
-from multikernel.problem import Problem
+from multikernel.problem import Problem, Start
 from multikernel.solution import INTERRUPTED, Solution
 from multikernel.solve import solve
 from multikernel.solvers import Solver
-
-Start = tuple[np.ndarray, np.ndarray, tuple[np.ndarray, np.ndarray] | None]
 
 # largest part of the kernels with which it pays to begin, and what is asked of them in units of the tolerance: the
 # others may then have a form that exceeds theirs by a little
@@ -42,8 +40,8 @@ def solve_from(
 
     Parameters
     ----------
-    start : (beta, a, (b, F) or None), optional
-        Weights and coefficients; and, where known, the outputs F_k = K_k b of other coefficients.
+    start : Start, optional
+        Weights and coefficients to begin with.
 
     Examples
     --------
@@ -54,16 +52,16 @@ def solve_from(
     >>> x = np.array([-2.0, -1.0, 1.0, 2.0])
     >>> gram = DenseGram(np.stack([np.outer(x, x), np.eye(4)]))
     >>> first = solve(Problem(gram, SVC(np.sign(x), 2.0), Simplex()), tol=1e-6)
-    >>> known = (first.dual_coef, first.outputs)
-    >>> second = solve_from(Problem(gram, SVC(np.sign(x)), Simplex()), (first.weights, first.dual_coef, known))
+    >>> start = Start(first.weights, first.dual_coef, (first.dual_coef, first.outputs))
+    >>> second = solve_from(Problem(gram, SVC(np.sign(x)), Simplex()), start)
     >>> second.weights.round(3), second.n_iter
     (array([1., 0.]), 0)
     """
     gram, mixing = problem.gram, problem.mixing
     plain = gram.kind in ("dense", "memmap") and gram.output_kernel(0) is None
-    if start is None or not isinstance(mixing, Simplex) or not plain or not _few(start[0]):
+    if start is None or not isinstance(mixing, Simplex) or not plain or not _few(start.weights):
         return solve(problem, solver, tol=tol, max_iter=max_iter, start=start, callback=callback)
-    beta, a, known = start
+    beta, a, known = start.weights, start.coef, start.known
     b, F = known or (np.zeros_like(a), np.zeros((len(beta), *a.shape)))
     if known is not None and np.count_nonzero(a - b) <= 1:
         # with the coefficients of before, but for rounding, all kernels are certified at once
@@ -71,9 +69,13 @@ def solve_from(
         if same.gap <= tol:
             return same
     some, others = np.flatnonzero(beta), np.flatnonzero(beta == 0)
-    part = Problem(gram.take_kernels(some), problem.machine, mixing.restrict(some))
+    part = Problem(gram.take_kernels(some), problem.machine, mixing.take_kernels(some))
     first = solve(
-        part, solver, tol=_ASKED * tol, max_iter=max_iter, start=(mixing.scale_to_boundary(beta[some]), a, (b, F[some]))
+        part,
+        solver,
+        tol=_ASKED * tol,
+        max_iter=max_iter,
+        start=Start(mixing.scale_to_boundary(beta[some]), a, (b, F[some])),
     )
     weights, outputs = np.zeros_like(beta), np.empty_like(F)
     weights[some], outputs[some] = first.weights, first.outputs
@@ -84,7 +86,7 @@ def solve_from(
     interrupted = first.status == INTERRUPTED
     second = solve(
         problem, solver, tol=tol, max_iter=0 if interrupted else max_iter - first.n_iter,
-        start=(weights, first.dual_coef, (first.dual_coef, outputs)), callback=callback,
+        start=Start(weights, first.dual_coef, (first.dual_coef, outputs)), callback=callback,
     )  # fmt: skip
     curvature = second.curvature.copy()
     curvature[some] = np.minimum(curvature[some], first.curvature)

@@ -24,7 +24,7 @@ from multikernel.machines.smooth import Smooth
 from multikernel.machines.svc import SVC
 from multikernel.machines.svr import SVR
 from multikernel.mixing.norms import mixing_for
-from multikernel.problem import Problem
+from multikernel.problem import Problem, Start
 from multikernel.solve import solve
 from multikernel.solvers.interleaved import Interleaved
 
@@ -105,7 +105,7 @@ def test_a_warm_start_needs_fewer_epochs():
     gram, _, y = problem_of(90)
     problem = Problem(gram, Descent(SVC(y, 1.0)), mixing_for(2))
     cold = solve(problem, tol=1e-4)
-    warm = solve(problem, tol=1e-4, start=(cold.weights, cold.dual_coef))
+    warm = solve(problem, tol=1e-4, start=Start(cold.weights, cold.dual_coef))
     assert warm.n_iter < cold.n_iter and warm.gap <= 1e-4
 
 

@@ -19,7 +19,7 @@ from multikernel.machines.joint.newton_systems import (
 )
 from multikernel.machines.joint.smooth_biases import joint_biases
 from multikernel.mixing.norms import mixing_for
-from multikernel.problem import Point, Problem
+from multikernel.problem import Point, Problem, Start
 from multikernel.solve import solve
 
 # ---- losses and rows
@@ -114,7 +114,7 @@ def test_best_biases_are_best(loss, n, c, size):
     form = joint_form(LOSSES[loss])
     y, C = np.arange(n) % c, rng.uniform(0.5, 2.0, n)
     f = size * (rng.normal(size=(n, c)) + rng.normal(size=c)) + np.eye(c)[y]
-    b = joint_biases(f, C, y, np.zeros(c), form.form, 1e-12)
+    b = joint_biases(f, C, y, form.form, 1e-12)
     least = float(C @ form.value(f + b, y))
     for scale in (1e-4, 1e-2, 1.0):
         for _ in range(30):
@@ -272,12 +272,12 @@ def test_warm_starts_carry_over_to_other_costs(loss):
     machines = [JointLoss(y, LOSSES[loss], cost, flag, c) for cost in (C, 1.2 * C)]
     gram = DenseGram(stack)
     first = solve(Problem(gram, machines[0], mixing_for(norm)), tol=1e-7)
-    a = machines[1].carry_over(first.dual_coef, machines[0])
+    a, b, F = machines[1].warm_start(machines[0], first.dual_coef, first.outputs)
     most = np.maximum(1.2 * C, a.max(axis=1)) if loss == "squared_hinge" else 1.2 * C
     assert joint_infeasibility(a, y, most, flag) < 1e-12
     problem = Problem(gram, machines[1], mixing_for(norm))
-    warm = solve(problem, tol=1e-6, start=(first.weights, a, (first.dual_coef, first.outputs)))
+    warm = solve(problem, tol=1e-6, start=Start(first.weights, a, (b, F)))
     cold = solve(problem, tol=1e-6)
     assert warm.upper == pytest.approx(cold.upper, rel=1e-5) and warm.n_iter <= cold.n_iter
-    again = solve(problem, tol=1e-4, start=(cold.weights, cold.dual_coef))
+    again = solve(problem, tol=1e-4, start=Start(cold.weights, cold.dual_coef))
     assert again.n_iter == 0

@@ -33,21 +33,6 @@ def test_support_is_the_dual_norm_and_is_attained(r):
 
 
 @pytest.mark.parametrize("r", NORMS)
-def test_projection_is_the_nearest_member(r):
-    rng = np.random.default_rng(1)
-    mixing = mixing_for(r)
-    for _ in range(5):
-        x = 2 * rng.normal(size=5)
-        nearest = mixing.project(x)
-        assert np.all(nearest >= 0) and norm_of(nearest, r) <= 1 + 1e-9
-        if r == 1:
-            assert nearest.sum() == pytest.approx(1.0)
-        distance = np.linalg.norm(nearest - x)
-        assert all(np.linalg.norm(member - x) >= distance - 1e-9 for member in random_members(r, 5, 50, rng))
-        assert mixing.project(nearest) == pytest.approx(nearest, abs=1e-9)
-
-
-@pytest.mark.parametrize("r", NORMS)
 def test_closed_form_minimises_the_penalty(r):
     rng = np.random.default_rng(2)
     mixing = mixing_for(r)

@@ -52,7 +52,7 @@ def test_the_refit_starts_from_the_folds(multiclass, cv, monkeypatch):
     search.fit(data.data, data.target, sample_weight=weight)
     tasks = {"joint": 1, "ovr": 3, "ovo": 3}[multiclass]
     for problem, start in starts[-tasks:]:
-        beta, a, _ = start
+        beta, a = start.weights, start.coef
         assert np.all(beta >= 0) and beta.sum() == pytest.approx(1.0)
         np.testing.assert_allclose(problem.machine.make_feasible(a), a, atol=1e-9)
         warm, cold = certify(Point(problem, beta, a)), certify(Point(problem))
@@ -103,16 +103,16 @@ def test_what_is_carried_over_is_feasible(fit_intercept):
     a[0] = labels[0] * 1.0
     for old, new in ((1.0, 7.0), (1.0, 0.01)):
         before, after = SVC(labels, old, fit_intercept), SVC(labels, new, fit_intercept)
-        moved = after.carry_over(before.make_feasible(a), before)
+        moved = after.warm_start(before, before.make_feasible(a), KERNELS @ a)[0]
         assert np.all((moved >= after.lo) & (moved <= after.hi))
         assert not fit_intercept or abs(moved.sum()) < 1e-12
         if not fit_intercept:
             assert moved[0] == labels[0] * new
         before, after = SVR(T, old, 0.1, fit_intercept), SVR(T, new, 0.1, fit_intercept)
-        moved = after.carry_over(before.make_feasible(a), before)
+        moved = after.warm_start(before, before.make_feasible(a), KERNELS @ a)[0]
         assert np.all(np.abs(moved) <= new) and (not fit_intercept or abs(moved.sum()) < 1e-12)
         before, after = RidgeMachine(T, old, fit_intercept), RidgeMachine(T, new, fit_intercept)
-        moved = after.carry_over(a, before)
+        moved = after.warm_start(before, a, KERNELS @ a)[0]
         assert not fit_intercept or abs(moved.sum()) < 1e-12
 
 
@@ -123,11 +123,13 @@ def test_outputs_of_coefficients_on_their_bounds_are_known_at_the_next_cost():
         before, after = SVC(labels, old), SVC(labels, new)
         lent = Lent(None)
         lent.start = [Solved(before, solve(Problem(gram, before, Simplex())), None)]
-        ((_, a, (b, F)),) = lent.starts([after], [None])
+        (start,) = lent.starts([after], [None])
+        a, (b, F) = start.coef, start.known
         # nothing, or almost nothing, of what is known is to be brought up to date
         assert np.count_nonzero(a - b) < 0.2 * len(a)
         np.testing.assert_allclose(F, gram.apply(b), atol=1e-12 * np.abs(F).max())
-        np.testing.assert_array_equal(a, after.carry_over(lent.start[0].solution.dual_coef, before))
+        old = lent.start[0].solution
+        np.testing.assert_array_equal(a, after.warm_start(before, old.dual_coef, old.outputs)[0])
 
 
 def test_memory_is_handed_on_from_fold_to_fold():

@@ -25,7 +25,7 @@ from multikernel.machines.subsample import draw
 from multikernel.machines.svc import SVC
 from multikernel.machines.svr import SVR
 from multikernel.mixing.norms import Ball, Simplex
-from multikernel.problem import Point, Problem
+from multikernel.problem import Point, Problem, Start
 from multikernel.solve import choose_solver, solve
 from multikernel.solvers.active_set import ActiveSet
 
@@ -195,7 +195,7 @@ def test_a_start_needs_no_draw(monkeypatch):
     problem = Problem(DenseGram(gaussians(X, 12)), SVC(np.sign(score), 1.0), Simplex())
     first = solve(problem, "newton", tol=1e-2)
     monkeypatch.setattr(SVC, "draw", None)
-    again = solve(problem, "active-set", tol=1e-6, start=(first.weights, first.dual_coef))
+    again = solve(problem, "active-set", tol=1e-6, start=Start(first.weights, first.dual_coef))
     assert again.status == "converged"
 
 

@@ -38,7 +38,7 @@ def test_every_master_closes_its_gap(norm, T, p, spread):
     mixing = mixing_for(norm)
     answers = {"conic": minimise_conic(g, Q, mixing)}
     if hasattr(mixing, "linear_rows"):
-        answers["linear"] = minimise_linear(g, Q, *mixing.linear_rows(p))
+        answers["linear"] = minimise_linear(g, Q, mixing)
     else:
         answers["smooth"] = minimise_smooth(g, Q, mixing)
     model = CutModel(mixing, p)
@@ -117,9 +117,9 @@ def test_a_set_with_cones_only_goes_to_the_conic_solver():
     class Disc:
         """The ball of norm 2, described by its cone and its support function alone."""
 
-        start, support, project, scale_to_boundary, separate, cone_rows = (
-            getattr(Ball(2.0), name)
-            for name in ("start", "support", "project", "scale_to_boundary", "separate", "cone_rows")
+        is_simplex = False
+        start, support, scale_to_boundary, violated_row, cone_rows = (
+            getattr(Ball(2.0), name) for name in ("start", "support", "scale_to_boundary", "violated_row", "cone_rows")
         )
 
     model = CutModel(Disc(), 2)
@@ -136,8 +136,8 @@ def test_the_live_master_agrees_with_one_built_anew():
     for t in range(len(g)):
         cuts.add(g[t], Q[t])
         # the unit of the programme follows the objective
-        beta, theta, lower = master.minimise(1.0 if t < 10 else 100.0)
-        anew, _ = minimise_linear(g[: t + 1], Q[: t + 1], *Simplex().linear_rows(4))
+        beta, theta, lower = master.minimise(1.0 if t < 10 else 100.0, Simplex().start(4))
+        anew, _ = minimise_linear(g[: t + 1], Q[: t + 1], Simplex())
         assert theta == pytest.approx(model_value(g[: t + 1], Q[: t + 1], anew), abs=1e-8 * g.max())
         assert theta - 1e-7 * g.max() <= lower <= theta + 1e-9 * g.max()
         assert beta.sum() == pytest.approx(1.0)

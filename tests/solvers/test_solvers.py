@@ -17,7 +17,7 @@ from multikernel.gram.dense import DenseGram
 from multikernel.machines.base import Machine
 from multikernel.machines.svc import SVC
 from multikernel.mixing.norms import Ball, Simplex, mixing_for
-from multikernel.problem import Problem
+from multikernel.problem import Problem, Start
 from multikernel.solve import solve
 from multikernel.solvers import REGISTRY, get_solver, solver_names
 from multikernel.solvers.level import Level
@@ -206,7 +206,7 @@ def test_callback_gets_the_rows_of_the_history(solver):
 def test_warm_start_from_the_solution_is_done(solver):
     problem = hard_problem(2.0 if 2.0 in SOLVERS[solver][0] else 1.0)
     first = solve(problem, "newton", tol=1e-8)
-    again = solve(problem, solver, tol=TOL, start=(first.weights, first.dual_coef))
+    again = solve(problem, solver, tol=TOL, start=Start(first.weights, first.dual_coef))
     assert again.n_iter == 0
     assert again.status == "converged"
     assert again.upper == pytest.approx(first.upper, rel=1e-12)
@@ -217,7 +217,7 @@ def test_warm_start_from_a_neighbour_arrives(solver):
     problem = hard_problem()
     neighbour = Problem(problem.gram, SVC(problem.machine.y, 9.0), problem.mixing)
     start = solve(neighbour, solver, tol=TOL)
-    solution = solve(problem, solver, tol=TOL, start=(start.weights, start.dual_coef))
+    solution = solve(problem, solver, tol=TOL, start=Start(start.weights, start.dual_coef))
     assert_objective(solution.upper, solve(problem, "qcqp", tol=TOL).upper, 1e-5)
 
 
@@ -244,7 +244,7 @@ class Mute(Machine):
     def solve(self, combined, a, f, accuracy, max_steps=None):
         return a
 
-    def primal(self, f, quad):
+    def primal(self, f, quad, accuracy=0.0):
         return 0.5 * quad, 0.0
 
 

@@ -11,7 +11,7 @@ from multikernel.machines.oneclass import OneClass
 from multikernel.machines.svc import SVC
 from multikernel.machines.svr import SVR
 from multikernel.mixing.norms import Simplex
-from multikernel.problem import Problem
+from multikernel.problem import Problem, Start
 from multikernel.solve import solve
 
 RNG = np.random.default_rng(0)
@@ -64,7 +64,8 @@ def test_starts_at_ten_times_the_cost_reach_the_optimum(name, C):
     first = solve(Problem(gram, many, Simplex()), tol=1e-6)
     machine = MACHINES[name](C)
     problem = Problem(gram, machine, Simplex())
-    start = (first.weights, machine.carry_over(first.dual_coef, many), (first.dual_coef, first.outputs))
+    a, b, F = machine.warm_start(many, first.dual_coef, first.outputs)
+    start = Start(first.weights, a, (b, F))
     warm, cold = solve(problem, tol=1e-6, start=start), solve(problem, "level", tol=1e-6)
     assert warm.gap <= 1e-6
     assert warm.upper == pytest.approx(cold.upper, rel=3e-6)

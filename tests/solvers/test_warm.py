@@ -11,7 +11,7 @@ from multikernel.gram.dense import DenseGram
 from multikernel.machines.svc import SVC
 from multikernel.machines.svr import SVR
 from multikernel.mixing.norms import Ball, Simplex, mixing_for
-from multikernel.problem import Point, Problem
+from multikernel.problem import Point, Problem, Start
 from multikernel.solve import solve
 from multikernel.warm import solve_from
 
@@ -34,11 +34,8 @@ MACHINES = {
 
 
 def start_of(solution, machine, other):
-    return (
-        solution.weights,
-        machine.carry_over(solution.dual_coef, other),
-        (solution.dual_coef, solution.outputs),
-    )
+    a, b, F = machine.warm_start(other, solution.dual_coef, solution.outputs)
+    return Start(solution.weights, a, (b, F))
 
 
 def spied(monkeypatch) -> list[int]:
@@ -90,7 +87,7 @@ def test_a_kernel_that_the_start_lacks_is_found(monkeypatch):
     problem = Problem(DenseGram(STACK), MACHINES["hinge"](1.0), Simplex())
     useless = np.eye(len(STACK))[-1]
     a = problem.machine.start()
-    found = solve_from(problem, (useless, a, (a, np.zeros(STACK.shape[:2]))), tol=TOL)
+    found = solve_from(problem, Start(useless, a, (a, np.zeros(STACK.shape[:2]))), tol=TOL)
     assert seen == [len(STACK), 1, len(STACK)]
     assert found.weights[-1] < 1e-3 and found.n_iter > 0
     assert found.upper == pytest.approx(solve(problem, tol=TOL).upper, rel=2 * TOL)
@@ -105,10 +102,10 @@ def test_all_kernels_take_part_where_nothing_is_gained(monkeypatch):
         few = np.eye(len(STACK))[0]
         a, F = machine.start(), np.zeros(STACK.shape[:2])
         solve_from(problem, None)
-        solve_from(problem, (everything, a, (a, F)))
+        solve_from(problem, Start(everything, a, (a, F)))
         if isinstance(mixing, Ball):
-            solve_from(problem, (few, a, None))
-            solve_from(problem, (few, a, (a, F)))
+            solve_from(problem, Start(few, a, None))
+            solve_from(problem, Start(few, a, (a, F)))
     assert set(seen) == {len(STACK)}
 
 
@@ -128,7 +125,7 @@ def test_outputs_need_not_be_known(monkeypatch):
     gram, make = DenseGram(STACK), MACHINES["hinge"]
     twice = solve(Problem(gram, make(0.2), Simplex()), tol=TOL)
     problem = Problem(gram, make(0.1), Simplex())
-    start = (twice.weights, problem.machine.make_feasible(twice.dual_coef), None)
+    start = Start(twice.weights, problem.machine.make_feasible(twice.dual_coef))
     found = solve_from(problem, start, tol=TOL)
     assert seen[0] == np.count_nonzero(twice.weights) < seen[1] == len(STACK)
     np.testing.assert_allclose(found.outputs, STACK @ found.dual_coef, atol=1e-9)
@@ -143,7 +140,7 @@ def test_kernels_that_matter_are_let_in_at_once(left):
         problem = Problem(gram, MACHINES["hinge"](C), Simplex())
         weights = np.zeros(len(STACK))
         weights[left] = 1.0 / len(left)
-        found = solve_from(problem, (weights, problem.machine.start(), None), tol=1e-3)
+        found = solve_from(problem, Start(weights, problem.machine.start(), None), tol=1e-3)
         alone = solve(problem, tol=1e-3)
         assert found.gap <= 1e-3
         assert found.upper == pytest.approx(alone.upper, rel=2e-3)
@@ -165,7 +162,7 @@ def test_an_interrupted_start_is_certified_on_all_kernels(monkeypatch):
     beta = np.zeros(len(STACK))
     beta[[0, 2, 4]] = 1 / 3
     a = problem.machine.start()
-    found = solve_from(problem, (beta, a, (a, np.zeros(STACK.shape[:2]))), tol=TOL)
+    found = solve_from(problem, Start(beta, a, (a, np.zeros(STACK.shape[:2]))), tol=TOL)
     assert found.status == "interrupted" and set(calls) == {3}
     assert found.gap > TOL
     monkeypatch.undo()
@@ -182,5 +179,5 @@ def test_negative_curvature_is_seen_among_the_few():
         0.5 * problem.machine.y * rng.uniform(size=len(SCORE)) * (np.arange(len(SCORE)) % 2 == 0)
     )
     beta = np.eye(len(K))[0]
-    found = solve_from(problem, (beta, a, (a, K @ a)), max_iter=1)
+    found = solve_from(problem, Start(beta, a, (a, K @ a)), max_iter=1)
     assert found.curvature[0] < 0

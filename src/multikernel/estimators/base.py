@@ -156,7 +156,7 @@ class BaseMKL(_BaseComposition):
             gram = gram if outputs is None else outputs.products(gram)
             mixing, start = self._mixing(gram), starts[t]
             if start is not None:
-                start = (mixing.make_feasible(start[0]), *start[1:])
+                start = replace(start, weights=mixing.make_feasible(start.weights))
             with progress(self.verbose, self.tol, labels[t]) as show:
                 callback = self._watch(show, kernels, subsets[t], labels[t], outputs)
                 solution = solve_from(

@@ -158,21 +158,36 @@ class Machine(ABC):
         """
         return np.full(len(diag), np.inf)
 
-    def carry_over(self, a: np.ndarray, other: Machine) -> np.ndarray:
-        """Return a feasible start from the solution ``a`` of the same problem with other costs, that of ``other``."""
-        return self.make_feasible(a)
+    def warm_start(
+        self, other: Machine, coef: np.ndarray, outputs: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return a start from a solution of the same problem with other costs.
 
-    def nearest(self, a: np.ndarray, other: Machine, b: np.ndarray, F: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return coefficients of known outputs from which few of ``a`` differ: b, of outputs F, or a multiple of both.
+        Parameters
+        ----------
+        other : Machine
+            The machine with the other costs.
+        coef, outputs : ndarray
+            Its solution, and the outputs of the kernels for it (K_k coef of every kernel, or of a single one).
 
-        Where b solves the same problem with the costs of ``other``, coefficients that stay on their bounds move with
-        the costs.
+        Returns
+        -------
+        a : ndarray
+            A feasible start.
+        b, F : ndarray
+            Coefficients from which few of ``a`` differ, and their outputs: the given ones or a multiple of them.
         """
+        a = self.make_feasible(self._rescale(other, coef))
+        # coefficients that stay on their bounds are in proportion to the costs
         ratio = self.scale / other.scale
-        differs = np.abs(a - ratio * b) > _SAME * np.abs(a)
-        if np.count_nonzero(differs) < np.count_nonzero(a != b):
-            return np.where(differs, ratio * b, a), ratio * F
-        return b, F
+        differs = np.abs(a - ratio * coef) > _SAME * np.abs(a)
+        if np.count_nonzero(differs) < np.count_nonzero(a != coef):
+            return a, np.where(differs, ratio * coef, a), ratio * outputs
+        return a, coef, outputs
+
+    def _rescale(self, other: Machine, coef: np.ndarray) -> np.ndarray:
+        """Return ``coef``, a solution of ``other``, with the changes that new costs are known to bring."""
+        return coef
 
     @abstractmethod
     def solve(
@@ -181,5 +196,8 @@ class Machine(ABC):
         """Maximise g(a) - 1/2 a' K_beta a from ``a`` with outputs f = K_beta a, to ``accuracy`` in the objective."""
 
     @abstractmethod
-    def primal(self, f: np.ndarray, quad: float) -> tuple[float, float]:
-        """Return 1/2 quad + loss(f + b), minimised over the intercept b, and b."""
+    def primal(self, f: np.ndarray, quad: float, accuracy: float = 0.0) -> tuple[float, Any]:
+        """Return 1/2 quad + loss(f + b), minimised over the intercept b, and b.
+
+        A machine that finds b by iterations stops at ``accuracy`` in the value, or where rounding ends the progress.
+        """

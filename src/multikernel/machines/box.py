@@ -89,10 +89,10 @@ class BoxMachine(Machine):
             balance(a, self.lo, self.hi, self.total, self._inside(a))
         return a
 
-    def carry_over(self, a, other):
+    def _rescale(self, other, coef):
         """Keep the coefficients, those on a bound of ``other`` moved to the bound that is now in its place."""
         edge = ON_BOUND * (other.hi - other.lo)
-        return self.make_feasible(np.where(a >= other.hi - edge, self.hi, np.where(a <= other.lo + edge, self.lo, a)))
+        return np.where(coef >= other.hi - edge, self.hi, np.where(coef <= other.lo + edge, self.lo, coef))
 
     def frank_wolfe_step(self, combined, a, f, b):
         """Move towards the bounds to which slopes drive, as far as the objective grows: a step of Frank and Wolfe.

@@ -98,11 +98,11 @@ class Descent(Machine):
     def make_feasible(self, a):
         return self.inner.make_feasible(a)
 
-    def carry_over(self, a, other):
-        return self.inner.carry_over(a, getattr(other, "inner", other))
+    def warm_start(self, other, coef, outputs):
+        return self.inner.warm_start(getattr(other, "inner", other), coef, outputs)
 
-    def primal(self, f, quad):
-        return self.inner.primal(f, quad)
+    def primal(self, f, quad, accuracy=0.0):
+        return self.inner.primal(f, quad, accuracy)
 
     def solve(self, combined, a, f, accuracy, max_steps=None):
         epochs = Epochs(self, combined, combined.tables, a, f)

@@ -51,7 +51,7 @@ class SVC(BoxMachine):
         self.lo = np.where(self.y > 0, 0.0, -self.C)
         self.hi = np.where(self.y > 0, self.C, 0.0)
 
-    def primal(self, f, quad):
+    def primal(self, f, quad, accuracy=0.0):
         b = self.loss.best_intercept(f, self.y) if self.balanced else 0.0
         return 0.5 * quad + float(self.loss.value(f + b, self.y).sum()), b
 
@@ -89,8 +89,7 @@ class SVC(BoxMachine):
         if start is None:
             a, f = self.start(), np.zeros(self.n_samples)
         else:
-            a = self.carry_over(start.dual_coef, start.machine)
-            b, f = self.nearest(a, start.machine, start.dual_coef, start.outputs)
+            a, b, f = self.warm_start(start.machine, start.dual_coef, start.outputs)
             f = f + combined.apply(a - b)
         smo_run = SMO(self, a, self.p - f, tol)
         smo_run.run(combined)

@@ -63,6 +63,6 @@ class SVR(BoxMachine):
         idx, cost = draw(np.zeros(self.n_samples), self.C, size)
         return idx, SVR(self.y[idx], cost, self.eps, self.balanced)
 
-    def primal(self, f, quad):
+    def primal(self, f, quad, accuracy=0.0):
         b = self.loss.best_intercept(f, self.p) if self.balanced else 0.0
         return 0.5 * quad + float(self.loss.value(f + b, self.p).sum()), b + self.shift

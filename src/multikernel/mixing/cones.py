@@ -1,10 +1,9 @@
-"""Masters over cuts and whole problems as conic programmes, by Clarabel.
+"""Conic programmes by Clarabel.
 
     min  1/2 x'Px + c'x     over  b - A x in a product of cones
 
-The set B of weights enters as the rows that its mixing describes (``cone_rows``), so that nothing here
-knows which norm it is. Clarabel is imported when a programme is solved. Its answers are never trusted:
-weights are put back into B, and multipliers give bounds that hold however exactly the programme was solved.
+Clarabel is imported when a programme is solved. Its answers are never trusted: callers put weights back into their
+set, and use multipliers only for bounds that hold however exactly the programme was solved.
 """
 
 from __future__ import annotations
@@ -35,8 +34,8 @@ class ConeRows:
     cones: tuple[tuple[str, float], ...]
 
 
-# relative accuracy asked of the solver; it may stop earlier with what it has
-_ACCURACY = 1e-10
+# accuracy asked of linear and conic programmes: smaller numbers take longer and are lost to rounding
+ACCURACY = 1e-10
 
 
 def solve_conic(
@@ -84,7 +83,7 @@ def solve_conic(
     settings = clarabel.DefaultSettings()
     settings.verbose = False
     settings.max_threads = 1
-    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = _ACCURACY
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = ACCURACY
     # every programme here is feasible and bounded
     settings.tol_infeas_abs = settings.tol_infeas_rel = 1e-300
     answer = clarabel.DefaultSolver(
@@ -92,7 +91,7 @@ def solve_conic(
         c,
         sparse.vstack(parts, format="csc"),
         np.concatenate([rows.b for rows, _ in blocks]),
-        [kinds[name](size) for rows, _ in blocks for name, size in rows.cones],
+        [kinds[name](size) for rows, _ in blocks for name, size in rows.cones if size],
         settings,
     ).solve()
     edges = np.cumsum([len(rows.b) for rows, _ in blocks])[:-1]

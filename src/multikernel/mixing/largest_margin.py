@@ -2,11 +2,11 @@
 
     max  h(beta)     over  beta >= 0,  sum beta = 1    (or ||beta||_q <= 1, q > 1)
 
-h is a sum of concave functions h_g, one for each group of samples, each the least of many linear functions of which few
-matter: each round maximises sum_g t_g over t_g <= v_j . beta for the cuts v_j met so far (a linear programme in HiGHS,
-restarted by the dual simplex; for q > 1 a conic one in Clarabel), and adds the cuts of its solution. The programme
-bounds the largest margin from above, the margin of the best weights from below: where they meet, the answer is that of
-the whole programme with its n(c - 1) rows.
+h is a sum of concave functions h_g, one for each group of samples, and each h_g is the smallest of many linear
+functions, of which few matter. Each round maximises sum_g t_g over t_g <= v_j . beta for the cuts v_j met so far (a
+linear programme in HiGHS; for q > 1 a conic one in Clarabel), and adds the cuts of its solution. The programme
+bounds the largest margin from above, the margin of the best weights bounds it from below. Where the two bounds meet,
+the answer is that of the whole programme with its n(c - 1) rows.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from multikernel.mixing.base import Mixing
-from multikernel.mixing.cones import ConeRows, solve_conic
+from multikernel.mixing.cones import ACCURACY, ConeRows, solve_conic
+from multikernel.mixing.highs import HighsProgramme
 from multikernel.mixing.margin_table import MarginTable
 from multikernel.mixing.norms import Ball, Simplex, mixing_for
 
-# distance of the two bounds at which the search ends, in units of the largest eta
-_CLOSED = 3e-11
-_ROUNDS = 1000
+# rounds of cuts for one programme: a guard against rounding that keeps its bounds apart
+ROUNDS = 1000
 
 
 class Programme(ABC):
@@ -45,19 +45,28 @@ class Programme(ABC):
         self.V = np.vstack([self.V, rows / self.table.size])
         self.groups = np.append(self.groups, groups)
 
-    def maximise(self, q: np.ndarray | None, level: float = -np.inf) -> tuple[np.ndarray, float, np.ndarray]:
-        """Maximise q . beta, or the margin for None.
+    def value(self, beta: np.ndarray) -> float:
+        """Return the margin as the cuts so far have it, an upper bound on h(beta) / size."""
+        least = np.full(self.G, np.inf)
+        np.minimum.at(least, self.groups, self.V @ beta)
+        return float(least.sum())
+
+    def maximise(self, q: np.ndarray | None, level: float = -np.inf) -> tuple[np.ndarray, float, np.ndarray] | None:
+        """Maximise q . beta, or the margin for None; return None where the programme was not solved.
 
         Returns
         -------
         beta : ndarray of shape (p,)
             The solution.
         multiplier : float
-            That of sum_g t_g >= level; one for the margin itself.
+            Multiplier of sum_g t_g >= level; one for the margin itself.
         v : ndarray of shape (p,)
-            The cut h(b) <= v . b, for every b >= 0, that the multipliers of the others make of them.
+            The cut h(b) <= v . b, for every b >= 0, made of the cuts of groups and their multipliers.
         """
-        beta, multipliers = self._maximise(q, level)
+        answer = self._maximise(q, level)
+        if answer is None:
+            return None
+        beta, multipliers = answer
         shares = np.bincount(self.groups, multipliers, self.G)
         total = 1.0 if q is None else float(shares.mean())
         # any non-negative multipliers of sum one in each group make a cut
@@ -69,50 +78,37 @@ class Programme(ABC):
         return beta, total, weights @ self.V
 
     @abstractmethod
-    def _maximise(self, q: np.ndarray | None, level: float) -> tuple[np.ndarray, np.ndarray]:
+    def _maximise(self, q: np.ndarray | None, level: float) -> tuple[np.ndarray, np.ndarray] | None:
         """Return beta and the multipliers of the cuts."""
 
 
 class LinearProgramme(Programme):
-    """Over beta >= 0, sum beta = 1: kept in HiGHS."""
+    """Over beta >= 0, sum beta = 1: stays loaded in HiGHS."""
 
     def __init__(self, table: MarginTable) -> None:
-        import highspy
-
         super().__init__(table)
-        p, G, inf = self.p, self.G, highspy.kHighsInf
-        self._inf, self._optimal = inf, highspy.HighsModelStatus.kOptimal
-        self._lp = highspy.Highs()
-        self._lp.setOptionValue("output_flag", False)
-        self._lp.setOptionValue("threads", 1)
-        self._lp.setOptionValue("solver", "simplex")
-        for option in ("primal_feasibility_tolerance", "dual_feasibility_tolerance"):
-            self._lp.setOptionValue(option, 1e-10)
-        self._lp.changeObjectiveSense(highspy.ObjSense.kMaximize)
-        for j in range(p + G):
-            self._lp.addVar(0.0 if j < p else -inf, inf)
-        self._lp.addRow(1.0, 1.0, p, np.arange(p), np.ones(p))
-        self._lp.addRow(-inf, inf, G, p + np.arange(G), np.ones(G))
+        p, G = self.p, self.G
+        self._lp = HighsProgramme(np.append(np.zeros(p), np.full(G, -np.inf)))
+        # row 0: sum beta = 1, row 1: sum_g t_g >= level
+        which = np.repeat(np.eye(2), (p, G), axis=1)
+        self._lp.add_rows(which, np.array([1.0, -np.inf]), np.array([1.0, np.inf]))
 
     def add(self, rows, groups):
-        for v, g in zip(rows / self.table.size, groups, strict=True):
-            self._lp.addRow(0.0, self._inf, self.p + 1, np.append(np.arange(self.p), self.p + g), np.append(v, -1.0))
+        m, p = rows.shape
+        A = np.hstack([rows / self.table.size, -np.ones((m, 1))])
+        columns = np.hstack([np.tile(np.arange(p), (m, 1)), p + groups[:, None]])
+        self._lp.add_rows(A, np.zeros(m), np.full(m, np.inf), columns)
         super().add(rows, groups)
 
     def _maximise(self, q, level):
         p, G = self.p, self.G
-        cost = np.append(np.zeros(p), np.ones(G)) if q is None else np.append(q, np.zeros(G))
-        self._lp.changeColsCost(p + G, np.arange(p + G), cost)
-        self._lp.changeRowBounds(1, level, self._inf)
-        self._lp.run()
-        if self._lp.getModelStatus() != self._optimal:
-            # numbers carried over from earlier programmes can spoil a factorisation: begin anew
-            self._lp.clearSolver()
-            self._lp.run()
-        solution = self._lp.getSolution()
-        beta = np.maximum(solution.col_value[:p], 0.0)
-        beta = Simplex().scale_to_boundary(beta)
-        return beta, np.maximum(-np.array(solution.row_dual[2:]), 0.0)
+        self._lp.set_lower(1, level)
+        gain = np.append(np.zeros(p), np.ones(G)) if q is None else np.append(q, np.zeros(G))
+        answer = self._lp.minimise(-gain)
+        if answer is None:
+            return None
+        x, multipliers = answer
+        return Simplex().scale_to_boundary(np.maximum(x[:p], 0.0)), np.maximum(multipliers[2:], 0.0)
 
 
 class ConicProgramme(Programme):
@@ -202,15 +198,19 @@ def largest_margin(table: MarginTable, norm: float = 1.0) -> Largest:
     mixing, size = mixing_for(norm), table.size
     best = mixing.start(table.n_kernels)
     value, rows, groups = table.cuts(best)
-    # the cut of the only kernel is exact
-    cut, bound = rows.sum(axis=0), np.inf if table.n_kernels > 1 else value
+    # one cut of each group: their sum bounds the margin from above, and for an only kernel is the margin
+    cut = rows[np.unique(groups, return_index=True)[1]].sum(axis=0)
+    bound = largest_over(mixing, cut) if table.n_kernels > 1 else value
     programme = programme_for(table, norm)
     programme.add(rows, groups)
-    for _ in range(_ROUNDS if table.n_kernels > 1 else 0):
-        target, _, v = programme.maximise(None)
+    for _ in range(ROUNDS if table.n_kernels > 1 else 0):
+        answer = programme.maximise(None)
+        if answer is None:
+            break
+        target, _, v = answer
         if size * largest_over(mixing, v) < bound:
             bound, cut = size * largest_over(mixing, v), size * v
-        if bound - value <= _CLOSED * size:
+        if bound - value <= ACCURACY * size:
             break
         now, rows, groups = table.cuts(target)
         programme.add(rows, groups)

@@ -3,12 +3,14 @@
     B = {beta >= 0, sum beta = 1, h(beta) >= gamma0}               (norm 1)
     B = {beta >= 0, ||beta||_q <= 1, h(beta) >= gamma0 >= 0}       (norm q > 1)
 
-h is concave and the least of linear functions v . beta, so that B is the intersection of all half-spaces
-v . beta >= gamma0. The set keeps those met so far. Every programme over B is solved over the kept ones; where its
-solution violates h, the half-space it violates is added and the programme solved again, so that nothing is
-approximated. What leaves this room is always in B: beta + t (beta* - beta), with beta* of the largest margin, has a
-margin of at least gamma0 for the t at which the straight line between the two margins reaches it. And the support
-function is bounded from above for any multipliers lambda >= 0 of the half-spaces v_j,
+h is concave and the smallest of linear functions v . beta, so that B is the intersection of all half-spaces
+v . beta >= gamma0. A programme over B begins with the cuts found with the largest margin. Where its solution violates
+h, the cuts at that solution are added and the programme is solved again, so that nothing is approximated. Programmes
+are made anew in each call: a set never changes.
+
+What a set returns is always in B: beta + t (beta* - beta), with beta* of the largest margin, has a margin of at least
+gamma0 for the t at which the straight line between the two margins reaches it. And the support function is bounded
+from above for any multipliers lambda >= 0 of the half-spaces v_j,
 
     sigma_B(q) <= sigma_S(q + sum_j lambda_j v_j) - gamma0 sum_j lambda_j,      S the set without the margin,
 
@@ -20,137 +22,110 @@ below 1e-6, as there mostly, counts as its only point beta*.
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy import sparse
 
-from multikernel.mixing.base import Mixing
-from multikernel.mixing.cones import ConeRows, solve_conic
-from multikernel.mixing.largest_margin import Largest, Programme, largest_margin, largest_over, programme_for
+from multikernel.mixing.base import NEGLIGIBLE, SOLVED, KeptRows, Mixing, Row
+from multikernel.mixing.cones import ACCURACY, ConeRows, solve_conic
+from multikernel.mixing.largest_margin import ROUNDS, Largest, largest_margin, largest_over, programme_for
 from multikernel.mixing.margin_table import MarginTable
 from multikernel.mixing.norms import Ball, Simplex
 
-# by how much gamma0 is lowered, and by how much a solution may miss it before a cut is added, in units of size
-_SLACK, _MISS = 1e-10, 1e-10
-# rounds of cuts for one programme; relative distance of its bounds at which a support function counts as known
-_ROUNDS, _KNOWN = 60, 1e-9
-# weights below this fraction of the largest are zero as far as an interior-point method can tell
-_NEGLIGIBLE = 1e-9
-# width, in some directions, below which the set is a point
+# width, in some directions, below which the set counts as a point: solvers cannot move in narrower sets
 _POINT = 1e-6
 
 
-class _Margin(Mixing):
+@dataclass(frozen=True, eq=False)
+class _MarginSet(Mixing):
     """What the two sets share.
 
     Parameters
     ----------
     table : MarginTable
         The margins.
+    largest : Largest
+        The largest margin.
     gamma0 : float
         Smallest margin, at most the largest feasible one.
-    largest : Largest, optional
-        The largest margin, where it is known.
     """
 
-    base: Mixing
+    table: MarginTable
+    largest: Largest
+    gamma0: float
+
+    def __post_init__(self) -> None:
+        if self.gamma0 > self.largest.value + ACCURACY * self.table.size:
+            raise ValueError(
+                f"The margin gamma0 must be at most {self.largest.value:.9g}, the largest feasible value. "
+                f"Got {self.gamma0:g} instead."
+            )
+
+    @property
+    @abstractmethod
+    def base(self) -> Simplex | Ball:
+        """The set without the margin."""
 
     @property
     def description(self) -> str:
         return f"norm={self.norm:g} and a kernel margin gamma0={self.gamma0:.4g}"
 
-    def __init__(self, base: Mixing, table: MarginTable, gamma0: float, largest: Largest | None) -> None:
-        self.base, self.norm, self.table = base, base.norm, table
-        self.largest = largest_margin(table, base.norm) if largest is None else largest
-        slack = _SLACK * table.size
-        if gamma0 > self.largest.value + slack:
-            raise ValueError(
-                f"The margin gamma0 must be at most {self.largest.value:.9g}, the largest feasible value. "
-                f"Got {gamma0:g} instead."
-            )
-        self.gamma0 = min(gamma0, self.largest.value) - slack
-        # V beta >= level, in units of size
-        self.V = self.largest.cut[None] / table.size
-        self.level = self.gamma0 / table.size
-        self._programme: Programme | None = None
-        self._point: bool | None = None
-        self._seen: list[tuple[np.ndarray, tuple[float, np.ndarray, np.ndarray]]] = []
-
-    # ---- the half-spaces
-
-    def separate(self, beta: np.ndarray) -> bool:
-        """Add the half-space that beta violates most; return whether there was one.
-
-        Sets: V.
-        """
-        value, rows, groups = self._cuts(beta)
-        # a half-space that is kept already tells a solver nothing new: it missed it by rounding
-        if value / self.table.size >= min(self.level, float((self.V @ beta).min())) - _MISS:
-            return False
-        self._keep(rows.sum(axis=0) / self.table.size)
-        self.programme.add(rows, groups)
-        return True
-
-    def _keep(self, v: np.ndarray) -> None:
-        """Keep the half-space v . beta >= level."""
-        if np.abs(self.V - v).max(axis=1).min() > 1e-13:
-            self.V = np.vstack([self.V, v])
-
     @property
-    def programme(self) -> Programme:
-        """The programme over the cuts of groups of samples, from which half-spaces are made."""
-        if self._programme is None:
-            self._programme = programme_for(self.table, self.norm)
-            self._programme.add(self.largest.rows, self.largest.groups)
-        return self._programme
+    def level(self) -> float:
+        """The margin that members have, a little less than gamma0, in units of the table's size."""
+        return min(self.gamma0, self.largest.value) / self.table.size - ACCURACY
 
-    def make_feasible(self, beta: np.ndarray) -> np.ndarray:
-        """Return beta where it has the margin, else the first point towards beta* that has it."""
-        if self._point:
-            return self.largest.weights
-        value = self._cuts(beta)[0]
-        if value >= self.gamma0:
-            return beta
-        room = self.largest.value - value
-        t = min(1.0, (self.gamma0 - value) / room * (1.0 + 1e-12)) if room > 0 else 1.0
-        return (1.0 - t) * beta + t * self.largest.weights
+    @cached_property
+    def is_point(self) -> bool:
+        """Whether beta* is the only member, as far as float64 can tell."""
+        return self.table.n_kernels == 1 or self._is_point()
 
-    def _cuts(self, beta: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
-        """Margin and cuts at beta; those of the last two weights are remembered."""
-        for known, answer in self._seen:
-            if np.array_equal(known, beta):
-                return answer
-        answer = self.table.cuts(beta)
-        self._seen = [(beta.copy(), answer), *self._seen[:1]]
-        return answer
+    @abstractmethod
+    def _is_point(self) -> bool:
+        """Whether a set of several kernels has one member."""
 
-    # ---- what a mixing is
+    # ---- points of the set
 
     def start(self, p):
         return self.scale_to_boundary(self.base.start(p))
 
-    @property
-    def is_point(self) -> bool:
-        """Whether beta* is the only member, as far as float64 can tell."""
-        if self._point is None:
-            self._point = self.table.n_kernels == 1 or self._is_point()
-        return self._point
+    def make_feasible(self, beta):
+        """Return beta where it has the margin, else the first point towards beta* that has it."""
+        return self.largest.weights if self.is_point else self._towards_best(beta)
 
-    @abstractmethod
-    def _is_point(self) -> bool:
-        """Whether the set has one member."""
-
-    def project(self, x):
-        return self.make_feasible(self.base.project(self._quadratic(np.eye(len(x)), -x)))
+    def _towards_best(self, beta: np.ndarray) -> np.ndarray:
+        value, top = self.table.value(beta) / self.table.size, self.largest.value / self.table.size
+        if value >= self.level:
+            return beta
+        t = min(1.0, (self.level - value) / (top - value) * (1.0 + 1e-12)) if top > value else 1.0
+        return (1.0 - t) * beta + t * self.largest.weights
 
     def scale_to_boundary(self, beta):
-        if not beta.any() or self.is_point:
+        if self.is_point or not beta.any():
             return self.largest.weights
-        return self._boundary(self.base.scale_to_boundary(beta))
+        return self._boundary(beta)
 
     def _boundary(self, beta: np.ndarray) -> np.ndarray:
-        """Return a point of the set, on the boundary of the norm, from one on that boundary."""
-        return self.make_feasible(beta)
+        """Return a point of the set on the boundary of the norm, from weights that are not zero."""
+        return self._towards_best(self.base.scale_to_boundary(beta))
+
+    def violated_row(self, beta: np.ndarray) -> Row | None:
+        """Return the half-space that beta violates most."""
+        value, rows, _ = self.table.cuts(beta)
+        # a solver that missed the first half-space by as much missed it by rounding
+        if value / self.table.size >= min(self.level, float(self._first @ beta)) - ACCURACY:
+            return None
+        return rows.sum(axis=0) / self.table.size, self.level
+
+    @property
+    def _first(self) -> np.ndarray:
+        """The half-space that touches the set's largest margin, with which descriptions begin."""
+        return self.largest.cut / self.table.size
+
+    # ---- support function and steps
 
     def support(self, q):
         unit = float(np.abs(q).max())
@@ -160,24 +135,30 @@ class _Margin(Mixing):
         return unit * value, beta
 
     def _support(self, q: np.ndarray) -> tuple[float, np.ndarray]:
-        """Bounds from both sides until they meet, or no cut is violated; q of size one."""
-        best, value, bound = self.largest.weights, float(self.largest.weights @ q), np.inf
-        for _ in range(_ROUNDS):
-            beta, multiplier, v = self.programme.maximise(q, self.level)
-            now = largest_over(self.base, q + multiplier * v) - multiplier * self.level
-            if now < bound:
-                bound, cut = now, v
-            new = self._boundary(self.base.scale_to_boundary(beta))
+        """Bounds from both sides until they meet, or the cuts have no news; q of size one."""
+        best, bound = self.largest.weights, largest_over(self.base, q)
+        value, size = float(best @ q), self.table.size
+        programme = programme_for(self.table, self.norm)
+        programme.add(self.largest.rows, self.largest.groups)
+        for _ in range(ROUNDS):
+            answer = programme.maximise(q, self.level)
+            if answer is None:
+                break
+            beta, multiplier, v = answer
+            bound = min(bound, largest_over(self.base, q + multiplier * v) - multiplier * self.level)
+            new = self._boundary(beta) if beta.any() else best
             if new @ q > value:
                 best, value = new, float(new @ q)
-            margin, rows, groups = self._cuts(beta)
-            if bound - value <= _KNOWN or margin >= self.gamma0:
+            if bound - value <= SOLVED:
                 break
-            self.programme.add(rows, groups)
-        self._keep(cut)
+            margin, rows, groups = self.table.cuts(beta)
+            if margin / size >= min(self.level, programme.value(beta)) - ACCURACY:
+                break
+            programme.add(rows, groups)
         return max(bound, value), best
 
-    def newton_step(self, beta, q, H):
+    def newton_step(self, beta: np.ndarray, q: np.ndarray, H: np.ndarray) -> np.ndarray:
+        """Minimise the second-order model of J over the set."""
         p = len(q)
         c = -0.5 * q - H @ beta
         ridge = 1e-10 * max(np.trace(H) / p, np.abs(c).max())
@@ -198,13 +179,10 @@ class _Margin(Mixing):
     # ---- as rows of conic programmes
 
     def cone_rows(self, p: int) -> ConeRows:
-        """Return the set with the half-spaces met so far, as rows over beta and what the norm adds."""
-        rows = self.base.cone_rows(p)  # type: ignore[attr-defined]
-        m = len(self.V)
-        wide = np.hstack([-self.V, np.zeros((m, rows.A.shape[1] - p))])
-        return ConeRows(
-            np.vstack([rows.A, wide]), np.append(rows.b, np.full(m, -self.level)), (*rows.cones, ("nonnegative", m))
-        )
+        """Return the set with one half-space for the margin, as rows over beta and what the norm adds."""
+        rows = self.base.cone_rows(p)
+        wide = np.append(-self._first, np.zeros(rows.A.shape[1] - p))
+        return ConeRows(np.vstack([rows.A, wide]), np.append(rows.b, -self.level), (*rows.cones, ("nonnegative", 1)))
 
     def support_rows(self, p: int) -> ConeRows:
         """Return {sigma_B(t) <= s} for t >= 0 exactly, as rows over (t, s, ...), all n(c - 1) margins among them.
@@ -212,7 +190,7 @@ class _Margin(Mixing):
         sigma_B(t) = min of sigma_S(z) - gamma0 lambda over lambda >= 0, w_iu >= 0 with sum_u w_iu = lambda for each
         i, and z_k >= t_k + sum_iu w_iu (weight_i eta_iuk), z >= 0.
         """
-        table, base = self.table, self.base.support_rows(p)  # type: ignore[attr-defined]
+        table, base = self.table, self.base.support_rows(p)
         _, c, n = table.means.shape
         sample, wrong = np.nonzero(np.arange(c) != table.codes[:, None])
         eta = table.means[:, table.codes[sample], sample] - table.means[:, wrong, sample]
@@ -244,129 +222,141 @@ class _Margin(Mixing):
 
     def _quadratic(self, H: np.ndarray, c: np.ndarray) -> np.ndarray:
         """Minimise c'beta + 1/2 beta'H beta over the set."""
-        p = len(c)
-        unit = max(np.abs(c).max(), np.abs(H).max()) or 1.0
-
-        def solved() -> np.ndarray:
-            rows = self.cone_rows(p)
-            width = rows.A.shape[1]
-            P = np.zeros((width, width))
-            P[:p, :p] = H / unit
-            return solve_conic(P, np.append(c / unit, np.zeros(width - p)), [(rows, np.arange(width))])[0][:p]
-
-        return self._inside(solved)
+        p, rows = len(c), self.cone_rows(len(c))
+        unit, width = max(np.abs(c).max(), np.abs(H).max()) or 1.0, rows.A.shape[1]
+        P = np.zeros((width, width))
+        P[:p, :p] = H / unit
+        cost = np.append(c / unit, np.zeros(width - p))
+        return self._inside(p, lambda kept: solve_conic(P, cost, [(rows, np.arange(width)), (kept, np.arange(p))])[0])
 
     def _hyperbolic(self, s: np.ndarray) -> np.ndarray:
         """Minimise 1/2 sum_k s_k^2 / beta_k over the set."""
-        p = len(s)
-        alive = np.flatnonzero(s)
+        p, rows = len(s), self.cone_rows(len(s))
+        alive, width = np.flatnonzero(s), rows.A.shape[1]
         m = len(alive)
+        # |(2 s_k, tau_k - beta_k)| <= tau_k + beta_k
+        j = np.arange(m)
+        A, b = np.zeros((3 * m, 2 * m)), np.zeros(3 * m)
+        A[3 * j, j], A[3 * j, m + j] = -1.0, -1.0
+        A[3 * j + 2, j], A[3 * j + 2, m + j] = 1.0, -1.0
+        b[3 * j + 1] = 2.0 * s[alive]
+        hyperbolas = (ConeRows(A, b, (("second_order", 3),) * m), np.append(alive, width + j))
+        cost = np.append(np.zeros(width), np.ones(m))
+        blocks = [(rows, np.arange(width)), hyperbolas]
+        return self._inside(p, lambda kept: solve_conic(0.0 * cost, cost, [*blocks, (kept, np.arange(p))])[0])
 
-        def solved() -> np.ndarray:
-            rows = self.cone_rows(p)
-            width = rows.A.shape[1]
-            # |(2 s_k, tau_k - beta_k)| <= tau_k + beta_k
-            A = np.zeros((3 * m, 2 * m))
-            j = np.arange(m)
-            A[3 * j, j], A[3 * j, m + j] = -1.0, -1.0
-            A[3 * j + 2, j], A[3 * j + 2, m + j] = 1.0, -1.0
-            b = np.zeros(3 * m)
-            b[3 * j + 1] = 2.0 * s[alive]
-            cones = ConeRows(A, b, (("second_order", 3),) * m)
-            cost = np.append(np.zeros(width), np.ones(m))
-            blocks = [(rows, np.arange(width)), (cones, np.append(alive, width + j))]
-            return solve_conic(np.zeros(width + m), cost, blocks)[0][:p]
-
-        return self._inside(solved)
-
-    def _inside(self, solved) -> np.ndarray:
-        """Solve, add the half-space that the solution violates, and so on; return the solution."""
+    def _inside(self, p: int, solve: Callable[[ConeRows], np.ndarray]) -> np.ndarray:
+        """Solve, keep the half-space that the solution violates, and so on; return the solution."""
         if self.is_point:
             return self.largest.weights
-        for _ in range(_ROUNDS):
-            beta = np.maximum(solved(), 0.0)
-            beta[beta < _NEGLIGIBLE * beta.max()] = 0.0
-            if not beta.any() or not self.separate(beta):
+        kept = KeptRows(self)
+        for _ in range(ROUNDS):
+            beta = np.maximum(solve(kept.as_cones(p))[:p], 0.0)
+            beta[beta < NEGLIGIBLE * beta.max()] = 0.0
+            if not beta.any() or not kept.add_violated(beta):
                 break
         return beta
 
 
-class MarginSimplex(_Margin):
+@dataclass(frozen=True, eq=False)
+class MarginSimplex(_MarginSet):
     """Sum of the weights one, kernel margin at least gamma0.
 
     Parameters
     ----------
     table : MarginTable
         The margins.
+    largest : Largest
+        The largest margin.
     gamma0 : float
         Smallest margin, at most the largest feasible one.
-    largest : Largest, optional
-        The largest margin, where it is known.
 
     Examples
     --------
     >>> import numpy as np
     >>> from multikernel.gram.dense import DenseGram
-    >>> from multikernel.mixing import MarginSimplex, margin_table
+    >>> from multikernel.mixing import margin_mixing, margin_table
     >>> X = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 1.0]])
     >>> table = margin_table(DenseGram(np.stack([X @ X.T, np.eye(4)])), np.array([0, 0, 1, 1]))
-    >>> value, beta = MarginSimplex(table, 0.75).support(np.array([0.0, 1.0]))
+    >>> value, beta = margin_mixing(1, table, 0.75).support(np.array([0.0, 1.0]))
     >>> round(value, 6), beta.round(6)
     (0.5, array([0.5, 0.5]))
     """
 
-    def __init__(self, table: MarginTable, gamma0: float, largest: Largest | None = None) -> None:
-        super().__init__(Simplex(), table, gamma0, largest)
+    norm: float = 1.0
+
+    @property
+    def base(self) -> Simplex:
+        return Simplex()
 
     def _is_point(self):
-        if self.largest.value - self.gamma0 > 10 * _SLACK * self.table.size:
+        if self.largest.value / self.table.size - self.level > 10 * ACCURACY:
             return False
         spread = np.cos(np.arange(1, self.table.n_kernels + 1) * np.sqrt(2.0))
         return all(self._support(d)[0] + self._support(-d)[0] <= _POINT for d in (spread, np.roll(spread, 1)))
 
     def linear_rows(self, p: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the set with the half-spaces met so far as lower <= A beta <= upper, beta >= 0: (A, lower, upper)."""
-        A = np.vstack([np.ones((1, p)), self.V])
-        lower = np.append(1.0, np.full(len(self.V), self.level))
-        return A, lower, np.append(1.0, np.maximum(self.V.max(axis=1, initial=-np.inf), self.level))
+        """Return the set with one half-space for the margin, as lower <= A beta <= upper, beta >= 0."""
+        return np.vstack([np.ones(p), self._first]), np.array([1.0, self.level]), np.array([1.0, np.inf])
 
 
-class MarginBall(_Margin):
+@dataclass(frozen=True, eq=False)
+class MarginBall(_MarginSet):
     """Norm of the weights at most one (above 1), kernel margin at least gamma0, which is not negative.
 
-    A negative gamma0 would make_feasible beta = 0, and a set on whose boundary the optimum need not lie.
+    A negative gamma0 would make beta = 0 feasible, and a set on whose boundary the optimum need not lie.
+
+    Parameters
+    ----------
+    table : MarginTable
+        The margins.
+    largest : Largest
+        The largest margin.
+    gamma0 : float
+        Smallest margin, at most the largest feasible one.
+    norm : float
+        Norm of the weights, above 1.
+    """
+
+    norm: float = 2.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.gamma0 < 0 or not self.largest.positive:
+            raise ValueError(
+                f"The margin gamma0 must not be negative for weights of norm {self.norm:g}, whose set would then hold "
+                f"weights of zero: use norm=1. Got {min(self.gamma0, self.largest.value):g} instead."
+            )
+
+    @property
+    def base(self) -> Ball:
+        return Ball(self.norm)
+
+    def _boundary(self, beta):
+        # with a margin that is not negative, longer weights have a larger one
+        return self.base.scale_to_boundary(super()._boundary(beta))
+
+    def _is_point(self):
+        # the ball is strictly convex: one point has the largest margin
+        return self.largest.value / self.table.size - self.level <= 2 * ACCURACY
+
+
+def margin_mixing(
+    norm: float, table: MarginTable, gamma0: float, largest: Largest | None = None
+) -> MarginSimplex | MarginBall:
+    """Return the set of weights of a norm that have a margin of at least gamma0.
 
     Parameters
     ----------
     norm : float
-        Norm of the weights, above 1.
+        Norm of the weights, 1 or more.
     table : MarginTable
         The margins.
     gamma0 : float
         Smallest margin, at most the largest feasible one.
     largest : Largest, optional
-        The largest margin, where it is known.
+        The largest margin of this norm, where it is known.
     """
-
-    def __init__(self, norm: float, table: MarginTable, gamma0: float, largest: Largest | None = None) -> None:
-        super().__init__(Ball(norm), table, gamma0, largest)
-        if gamma0 < 0 or not self.largest.positive:
-            raise ValueError(
-                f"The margin gamma0 must not be negative for weights of norm {norm:g}, whose set would then hold "
-                f"weights of zero: use norm=1. Got {min(gamma0, self.largest.value):g} instead."
-            )
-
-    def _boundary(self, beta):
-        # with a margin that is not negative, longer weights have a larger one
-        return self.base.scale_to_boundary(self.make_feasible(beta))
-
-    def _is_point(self):
-        # the ball is strictly convex: one point has the largest margin
-        return self.largest.value - self.gamma0 <= 2 * _SLACK * self.table.size
-
-
-def margin_mixing(norm: float, table: MarginTable, gamma0: float, largest: Largest | None = None) -> Mixing:
-    """Return the set of weights of a norm that hold a margin."""
-    if norm == 1:
-        return MarginSimplex(table, gamma0, largest)
-    return MarginBall(norm, table, gamma0, largest)
+    if largest is None:
+        largest = largest_margin(table, norm)
+    return MarginSimplex(table, largest, gamma0) if norm == 1 else MarginBall(table, largest, gamma0, norm)

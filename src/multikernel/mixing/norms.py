@@ -1,26 +1,22 @@
-"""Where the weights live: the set B of a problem  min_{beta in B} max_{a in A} g(a) - 1/2 beta'q(a).
+"""The sets of weights of a norm.
 
     norm 1         the simplex  {beta >= 0, sum beta = 1}
     norm r > 1     the ball     {beta >= 0, ||beta||_r <= 1}
     norm inf       the plain sum: beta = 1
 
-Each set owns its support function sigma(q) = max_{beta in B} beta'q, the projection, the closed-form step
-of the alternating method (Kloft et al. 2008; for norm 1 the update of Ying et al. 2009), the second-order
-step on J, and its own description as linear rows or as cones, from which masters over cuts are built.
+The closed-form step is that of Kloft et al. 2008; for norm 1 the update of Ying et al. 2009.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
-from multikernel.mixing.base import Mixing
+from multikernel.mixing.base import NEGLIGIBLE, Mixing
 from multikernel.mixing.cones import ConeRows
 from multikernel.mixing.simplex_qp import simplex_qp
-
-# weights below this fraction are set to zero by second-order steps on the simplex
-_NEGLIGIBLE = 1e-9
 
 
 @dataclass(frozen=True)
@@ -28,6 +24,7 @@ class Simplex(Mixing):
     """Sum of the weights one: sparse mixes (norm 1)."""
 
     norm: float = 1.0
+    is_simplex: ClassVar[bool] = True
 
     def start(self, p):
         return np.full(p, 1.0 / p)
@@ -35,11 +32,6 @@ class Simplex(Mixing):
     def support(self, q):
         k = int(np.argmax(q))
         return float(q[k]), np.eye(1, len(q), k)[0]
-
-    def project(self, x):
-        u = np.sort(x)[::-1]
-        excess = (np.cumsum(u) - 1.0) / np.arange(1, len(u) + 1)
-        return np.maximum(x - excess[np.flatnonzero(u > excess)[-1]], 0.0)
 
     def scale_to_boundary(self, beta):
         total = beta.sum()
@@ -51,13 +43,12 @@ class Simplex(Mixing):
         return (1.0 - share) * beta + share / total * missed if total > 0 else beta
 
     def closed_form(self, beta, q, relax=1.0):
-        beta = beta * np.maximum(q, 0.0) ** (0.5 * relax)
-        total = beta.sum()
-        return beta / total if total > 0 else self.start(len(q))
+        return self.scale_to_boundary(beta * np.maximum(q, 0.0) ** (0.5 * relax))
 
-    def newton_step(self, beta, q, H):
+    def newton_step(self, beta: np.ndarray, q: np.ndarray, H: np.ndarray) -> np.ndarray:
+        """Minimise the second-order model of J over the simplex."""
         new = simplex_qp(H, -0.5 * q - H @ beta, beta)
-        new[new < _NEGLIGIBLE] = 0.0
+        new[new < NEGLIGIBLE] = 0.0
         return new / new.sum()
 
     def linear_rows(self, p: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -74,8 +65,8 @@ class Simplex(Mixing):
         """Return {t_k <= s for every k}, the epigraph of the support function, as rows over (t, s)."""
         return ConeRows(np.hstack([np.eye(p), -np.ones((p, 1))]), np.zeros(p), (("nonnegative", p),))
 
-    def restrict(self, kernels: np.ndarray) -> Simplex:
-        """Return the set of the weights of some kernels, those of all others being zero."""
+    def take_kernels(self, kernels: np.ndarray) -> Simplex:
+        """Return the set of the weights of some kernels, the weights of all others being zero."""
         return self
 
     def reduced_gradient(self, beta: np.ndarray, gradient: np.ndarray) -> np.ndarray:
@@ -122,29 +113,6 @@ class Ball(Mixing):
         inner = np.diag(np.maximum(q / sigma, 1e-30) ** (power - 1.0))
         return power / sigma * (inner - np.outer(beta, beta))
 
-    def project(self, x):
-        # beta_k + nu r beta_k^(r-1) = x_k, nu >= 0 the multiplier of the norm: both monotone, both bisected
-        x = np.maximum(x, 0.0)
-        r = self.norm
-        if np.sum(x**r) <= 1.0:
-            return x
-
-        def shrunk(nu):
-            low, high = np.zeros_like(x), x.copy()
-            for _ in range(80):
-                mid = 0.5 * (low + high)
-                over = mid + nu * r * mid ** (r - 1.0) > x
-                high, low = np.where(over, mid, high), np.where(over, low, mid)
-            return 0.5 * (low + high)
-
-        low, high = 0.0, 1.0
-        while np.sum(shrunk(high) ** r) > 1.0:
-            high *= 4.0
-        for _ in range(80):
-            mid = 0.5 * (low + high)
-            low, high = (mid, high) if np.sum(shrunk(mid) ** r) > 1.0 else (low, mid)
-        return shrunk(high)
-
     def scale_to_boundary(self, beta):
         return self._normalised(beta) if beta.any() else self.start(len(beta))
 
@@ -160,7 +128,7 @@ class Ball(Mixing):
         moved[alive] = beta[alive] * (target[alive] / beta[alive]) ** relax
         return self._normalised(moved)
 
-    def newton_step(self, beta, q, H):
+    def newton_step(self, beta: np.ndarray, q: np.ndarray, H: np.ndarray) -> np.ndarray:
         """Newton on log q_k - (r - 1) log beta_k = const, in u = log beta.
 
         The linear system is ((r - 1) I + 2 diag(1/q) H diag(beta)) du = log q - (r - 1) u - c, with c found
@@ -259,16 +227,14 @@ class PlainSum(Mixing):
     def support(self, q):
         return float(np.maximum(q, 0.0).sum()), np.ones(len(q))
 
-    def project(self, x):
-        return np.clip(x, 0.0, 1.0)
-
     def scale_to_boundary(self, beta):
         return np.ones_like(beta)
 
     def closed_form(self, beta, q, relax=1.0):
         return np.ones_like(beta)
 
-    def newton_step(self, beta, q, H):
+    def newton_step(self, beta: np.ndarray, q: np.ndarray, H: np.ndarray) -> np.ndarray:
+        """Return the only weights."""
         return np.ones_like(beta)
 
     def linear_rows(self, p: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -13,9 +13,9 @@ import numpy as np
 
 from multikernel.machines.base import Machine
 from multikernel.model_selection.shared_kernels import evaluate_together
+from multikernel.problem import Start
 from multikernel.solution import Solution
 from multikernel.training.core import TrainingKernels
-from multikernel.warm import Start
 
 
 class Solved(NamedTuple):
@@ -86,8 +86,8 @@ class Lent:
             return [None] * len(machines)
         starts: list[Start | None] = []
         for machine, (other, old, _) in zip(machines, self.start, strict=True):
-            a = machine.carry_over(old.dual_coef, other)
-            starts.append((old.weights, a, machine.nearest(a, other, old.dual_coef, old.outputs)))
+            a, b, F = machine.warm_start(other, old.dual_coef, old.outputs)
+            starts.append(Start(old.weights, a, (b, F)))
         return starts
 
     def keep(self, *columns: Sequence) -> None:
@@ -151,4 +151,4 @@ class Pooled(Lent):
             count[samples] += 1
         a = (total.T / np.maximum(count, 1)).T[self._taking_part]
         weights = np.mean([weights for weights, _, _ in parts], axis=0)
-        return weights, machine.make_feasible(a if subset is None else a[subset]), None
+        return Start(weights, machine.make_feasible(a if subset is None else a[subset]))

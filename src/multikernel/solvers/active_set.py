@@ -93,7 +93,7 @@ class ActiveSet(Solver):
     ('converged', 3)
     """
 
-    requires: ClassVar[tuple[str, ...]] = ("machine.draw", "mixing.restrict", *Newton.requires)
+    requires: ClassVar[tuple[str, ...]] = ("machine.draw", "mixing.take_kernels", *Newton.requires)
 
     solver: Solver = field(default_factory=Newton)
     samples: int = 1000
@@ -141,7 +141,7 @@ class ActiveSet(Solver):
 
     def _part(self, point: Point, listed: np.ndarray, beta: np.ndarray) -> Point:
         """Return the point of the listed kernels; what is known of their outputs is known there."""
-        problem, mixing = point.problem, point.problem.mixing.restrict(listed)
+        problem, mixing = point.problem, point.problem.mixing.take_kernels(listed)
         part = Problem(problem.gram.take_kernels(listed), problem.machine, mixing)
         return Point(part, mixing.scale_to_boundary(beta[listed]), point.a, point.outputs.take(listed))
 

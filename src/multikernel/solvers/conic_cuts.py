@@ -1,22 +1,63 @@
-"""Masters over cuts as conic programmes, by Clarabel.
+"""Masters over cuts as conic programmes, by Clarabel, and the units in which masters are solved.
 
-The set B of weights enters as the rows that its mixing describes (``cone_rows``), so that nothing here knows which norm
-it is. Answers are never trusted: weights are put back into B, and multipliers give bounds that hold however exactly the
-programme was solved.
+The set B of weights enters as the rows that its mixing describes (``cone_rows``) and those met on the way, so that
+nothing here knows which norm it is. Answers are never trusted: weights are put back into B, and multipliers give bounds
+that hold however exactly the programme was solved.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
-from multikernel.mixing.base import Mixing
+from multikernel.mixing.base import NEGLIGIBLE, HasConeRows, KeptRows, Mixing
 from multikernel.mixing.cones import ConeRows, solve_conic
 
-# weights below this fraction of the largest are zero as far as an interior-point method can tell
-_NEGLIGIBLE = 1e-8
+# weights and multipliers of the cuts
+Answer = tuple[np.ndarray, np.ndarray]
 
 
-def minimise_conic(g: np.ndarray, Q: np.ndarray, mixing: Mixing) -> tuple[np.ndarray, np.ndarray]:
+def solve_in_own_units(
+    g: np.ndarray, Q: np.ndarray, start: np.ndarray, solve: Callable[[np.ndarray, np.ndarray], Answer | None]
+) -> Answer | None:
+    """Minimise theta over cuts, theta in units of its own size, which is known once the master was solved.
+
+    Parameters
+    ----------
+    g, Q : ndarrays of shape (T,) and (T, p)
+        The cuts theta >= g_t - 1/2 beta'q_t.
+    start : ndarray of shape (p,)
+        Weights at which the size is taken first.
+    solve : callable
+        Takes A and b, minimises theta over A (beta, theta) <= b and beta in B; returns the weights and the multipliers
+        of these rows, or None where it fails.
+
+    Returns
+    -------
+    (beta, multipliers), the last answer; or None where there is none.
+    """
+    answer, unit = None, _size(g, Q, start)
+    for _ in range(4):
+        # each cut in units of its own largest coefficient
+        row = np.maximum(1.0, 0.5 * Q.max(axis=1) / unit)
+        found = solve(-np.column_stack([0.5 * Q / unit, np.ones(len(g))]) / row[:, None], -g / (unit * row))
+        if found is None:
+            break
+        answer = found[0], np.maximum(found[1], 0.0) / row
+        size = _size(g, Q, found[0])
+        if 0.1 * unit < size < 10.0 * unit:
+            break
+        unit = size
+    return answer
+
+
+def _size(g: np.ndarray, Q: np.ndarray, beta: np.ndarray) -> float:
+    """Size of the model at beta."""
+    return abs(float(np.max(g - 0.5 * Q @ beta))) or 1.0
+
+
+def minimise_conic(g: np.ndarray, Q: np.ndarray, mixing: Mixing, kept: KeptRows | None = None) -> Answer:
     """Minimise theta over theta >= g_t - 1/2 beta'q_t, beta in B.
 
     Parameters
@@ -24,9 +65,11 @@ def minimise_conic(g: np.ndarray, Q: np.ndarray, mixing: Mixing) -> tuple[np.nda
     g : ndarray of shape (T,)
         Constants of the cuts.
     Q : ndarray of shape (T, p)
-        Their quadratic forms, one row a cut.
+        Quadratic forms of the cuts, one row a cut.
     mixing : Mixing
         The set B.
+    kept : KeptRows, optional
+        Further rows of B; those met here are added.
 
     Returns
     -------
@@ -43,44 +86,35 @@ def minimise_conic(g: np.ndarray, Q: np.ndarray, mixing: Mixing) -> tuple[np.nda
     >>> beta.round(5), multipliers.round(5)
     (array([0.6, 0.8]), array([1.]))
     """
-    T, p = Q.shape
-    beta = mixing.start(p)
-    # theta is measured in units of its own size, which is known when the programme was solved once
-    unit, attempts = _size(g, Q, beta), 0
-    while attempts < 4:
-        weights = mixing.cone_rows(p)
-        m = weights.A.shape[1]
-        theta = np.eye(1, m + 1, m)[0]
-        # and each cut in units of its own largest coefficient
-        row = np.maximum(1.0, 0.5 * Q.max(axis=1) / unit)
-        A = -np.hstack([0.5 * Q / unit, np.ones((T, 1))]) / row[:, None]
-        cuts = ConeRows(A, -g / (unit * row), (("nonnegative", T),))
-        x, (_, z) = solve_conic(np.zeros(m + 1), theta, [(weights, np.arange(m)), (cuts, np.append(np.arange(p), m))])
-        if mixing.separate(np.maximum(x[:p], 0.0)):
-            continue
-        attempts += 1
-        beta = boundary_point(x[:p], mixing)
-        size = _size(g, Q, beta)
-        if 0.1 * unit < size < 10.0 * unit:
-            break
-        unit = size
-    return beta, np.maximum(z, 0.0) / row
+    assert isinstance(mixing, HasConeRows)
+    p, weights = Q.shape[1], mixing.cone_rows(Q.shape[1])
+    m, rows = weights.A.shape[1], kept or KeptRows(mixing)
+    theta = np.eye(1, m + 1, m)[0]
 
+    def solve(A: np.ndarray, b: np.ndarray) -> Answer:
+        cuts = (ConeRows(A, b, (("nonnegative", len(b)),)), np.append(np.arange(p), m))
+        while True:
+            blocks = [(weights, np.arange(m)), (rows.as_cones(p), np.arange(p)), cuts]
+            x, (_, _, z) = solve_conic(np.zeros(m + 1), theta, blocks)
+            if not rows.add_violated(x[:p]):
+                return boundary_point(x[:p], mixing), z
 
-def _size(g: np.ndarray, Q: np.ndarray, beta: np.ndarray) -> float:
-    """Size of the model at beta."""
-    return abs(float(np.max(g - 0.5 * Q @ beta))) or 1.0
+    answer = solve_in_own_units(g, Q, mixing.start(p), solve)
+    assert answer is not None
+    return answer
 
 
 def boundary_point(beta: np.ndarray, mixing: Mixing) -> np.ndarray:
     """Return the point on the boundary of B that an inexact beta stands for, negligible weights left out."""
-    return mixing.scale_to_boundary(np.where(beta > _NEGLIGIBLE * max(beta.max(), 0.0), beta, 0.0))
+    return mixing.scale_to_boundary(np.where(beta > NEGLIGIBLE * max(beta.max(), 0.0), beta, 0.0))
 
 
-def project_to_level(beta0: np.ndarray, g: np.ndarray, Q: np.ndarray, level: float, mixing: Mixing) -> np.ndarray:
+def project_to_level(
+    beta0: np.ndarray, g: np.ndarray, Q: np.ndarray, level: float, mixing: Mixing, kept: KeptRows | None = None
+) -> np.ndarray:
     """Return the point of B nearest to ``beta0`` at which every cut g_t - 1/2 beta'q_t is at most ``level``.
 
-    It is scaled to the boundary of B, where no cut is larger.
+    The point is scaled to the boundary of B, where no cut is larger. Rows of B met on the way are added to ``kept``.
 
     Examples
     --------
@@ -90,16 +124,17 @@ def project_to_level(beta0: np.ndarray, g: np.ndarray, Q: np.ndarray, level: flo
     >>> project_to_level(uniform, np.array([2.0]), np.array([[0.0, 4.0]]), 0.5, Simplex()).round(5)
     array([0.25, 0.75])
     """
+    assert isinstance(mixing, HasConeRows)
     T, p = Q.shape
     unit = np.maximum(np.abs(g - level), 0.5 * Q.max(axis=1))
     unit[unit == 0] = 1.0
     cuts = ConeRows(-0.5 * Q / unit[:, None], (level - g) / unit, (("nonnegative", T),))
+    weights, rows = mixing.cone_rows(p), kept or KeptRows(mixing)
+    m = weights.A.shape[1]
+    # 1/2 |beta - beta0|^2, the auxiliary variables free of charge
+    P, c = np.append(np.ones(p), np.zeros(m - p)), np.append(-beta0, np.zeros(m - p))
     while True:
-        weights = mixing.cone_rows(p)
-        m = weights.A.shape[1]
-        # 1/2 |beta - beta0|^2, the auxiliary variables free of charge
-        P = np.append(np.ones(p), np.zeros(m - p))
-        c = np.append(-beta0, np.zeros(m - p))
-        x, _ = solve_conic(P, c, [(weights, np.arange(m)), (cuts, np.arange(p))])
-        if not mixing.separate(np.maximum(x[:p], 0.0)):
+        blocks = [(weights, np.arange(m)), (cuts, np.arange(p)), (rows.as_cones(p), np.arange(p))]
+        x, _ = solve_conic(P, c, blocks)
+        if not rows.add_violated(x[:p]):
             return boundary_point(x[:p], mixing)

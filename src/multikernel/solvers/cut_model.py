@@ -11,20 +11,21 @@ was solved. It also bounds lower(sum_t lambda_t a_t) from below, q being convex.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 
 import numpy as np
 
 from multikernel.certificate import Certificate
-from multikernel.mixing.base import Mixing
-from multikernel.mixing.norms import Simplex
+from multikernel.mixing.base import SOLVED, HasConeRows, HasLinearRows, HasSupportCurvature, KeptRows, Mixing
+from multikernel.mixing.cones import ACCURACY
 from multikernel.mixing.simplex_qp import simplex_qp
 from multikernel.problem import Point
-from multikernel.solvers.conic_cuts import minimise_conic
+from multikernel.solvers.conic_cuts import Answer, minimise_conic, solve_in_own_units
 from multikernel.solvers.matrix_game import matrix_game
 
-# relative gap at which a master counts as solved
-_CLOSED = 1e-8
+# smallest fraction of the gap to which methods of first order solve inner problems: smaller ones cost more than they buy
+FINEST = 1e-2
 
 
 class CutModel:
@@ -37,13 +38,14 @@ class CutModel:
     p : int
         Number of kernels.
     limit : int, optional
-        Number of cuts kept; beyond it the cut leaves that has gone longest without a multiplier.
+        Number of cuts kept; beyond it the cut that has gone longest without a multiplier is dropped.
     """
 
     def __init__(self, mixing: Mixing, p: int, limit: int | None = None) -> None:
         self.mixing = mixing
         self.p = p
         self.limit = limit
+        self.kept = KeptRows(mixing)
         self.g: list[float] = []
         self.q: list[np.ndarray] = []
         # when each cut was added or last had a multiplier
@@ -77,7 +79,7 @@ class CutModel:
     @property
     def quick(self) -> bool:
         """Whether the model is minimised in less time than any step on the weights takes."""
-        return isinstance(self.mixing, Simplex)
+        return self.mixing.is_simplex
 
     def reach(self, beta: np.ndarray, move: np.ndarray, upper: float) -> float:
         """Return how far along a move, at most once, no cut rises above ``upper``."""
@@ -86,67 +88,81 @@ class CutModel:
         rising = rise > 0
         return min(1.0, float(np.min(room[rising] / rise[rising], initial=np.inf)))
 
-    def minimise(self) -> tuple[np.ndarray, float]:
+    def minimise(self, known: np.ndarray | None = None) -> tuple[np.ndarray, float]:
         """Return the weights that minimise the model, and the rigorous bound of their multipliers.
 
-        A matrix game on the simplex, another linear programme, or Newton's method where the support function is smooth;
-        a conic programme where none applies, or where Newton's method does not close the gap of the master and the
-        conic solver is there.
+        Masters are tried one after the other until one closes its gap. Where none has an answer, the weights are
+        ``known``, by default the uniform ones, and the bound is -inf.
         """
         g, Q = np.array(self.g), np.array(self.q)
+        best, least, lower = known, np.inf, -np.inf
+        for master in self._masters():
+            answer = master(g, Q)
+            if answer is None:
+                continue
+            value, bound = float(np.max(g - 0.5 * Q @ answer[0])), self.bound(answer[1])
+            if value < least:
+                best, least = answer[0], value
+            lower = max(lower, bound)
+            if least - lower <= SOLVED * abs(least):
+                break
+        return self.mixing.scale_to_boundary(self.mixing.start(self.p) if best is None else best), lower
+
+    def _masters(self) -> Iterator[Callable[[np.ndarray, np.ndarray], Answer | None]]:
+        """A matrix game on the simplex, another linear programme, or Newton's method; then a conic programme."""
+        mixing = self.mixing
         if self.quick:
-            beta, lam = matrix_game(g[:, None] - 0.5 * Q)
-            value, bound = float(np.max(g - 0.5 * Q @ beta)), self.bound(lam)
-            if value - bound <= _CLOSED * abs(value):
-                return self.mixing.scale_to_boundary(beta), bound
-        if hasattr(self.mixing, "linear_rows"):
-            beta, lam = minimise_linear(g, Q, *self.mixing.linear_rows(self.p))
-            while self.mixing.separate(np.maximum(beta, 0.0)):
-                beta, lam = minimise_linear(g, Q, *self.mixing.linear_rows(self.p))
-        elif hasattr(self.mixing, "support_curvature"):
-            beta, lam = minimise_smooth(g, Q, self.mixing)
-            value, bound = float(np.max(g - 0.5 * Q @ beta)), self.bound(lam)
-            if value - bound > _CLOSED * abs(value) and find_spec("clarabel"):
-                other, multipliers = minimise_conic(g, Q, self.mixing)
-                beta = other if np.max(g - 0.5 * Q @ other) < value else beta
-                lam = multipliers if self.bound(multipliers) > bound else lam
-        else:
-            beta, lam = minimise_conic(g, Q, self.mixing)
-        return self.mixing.scale_to_boundary(np.maximum(beta, 0.0)), self.bound(lam)
+            yield lambda g, Q: matrix_game(g[:, None] - 0.5 * Q)
+        if isinstance(mixing, HasLinearRows):
+            yield lambda g, Q: minimise_linear(g, Q, mixing, self.kept)
+        elif isinstance(mixing, HasSupportCurvature):
+            yield lambda g, Q: minimise_smooth(g, Q, mixing)
+        if isinstance(mixing, HasConeRows) and find_spec("clarabel"):
+            yield lambda g, Q: minimise_conic(g, Q, mixing, self.kept)
 
 
-def minimise_linear(g, Q, A, lower, upper) -> tuple[np.ndarray, np.ndarray]:
-    """Minimise theta over theta >= g_t - 1/2 beta'q_t, lower <= A beta <= upper, beta >= 0.
+def minimise_linear(g: np.ndarray, Q: np.ndarray, mixing: Mixing, kept: KeptRows | None = None) -> Answer | None:
+    """Minimise theta over theta >= g_t - 1/2 beta'q_t, beta in a polyhedron B, by SciPy; None where it fails.
 
-    Returns weights and multipliers.
+    Returns weights and multipliers of the cuts. Rows of B met on the way are added to ``kept``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from multikernel.mixing.norms import Simplex
+    >>> beta, multipliers = minimise_linear(np.ones(2), np.eye(2), Simplex())
+    >>> beta.round(9), multipliers.round(9)
+    (array([0.5, 0.5]), array([0.5, 0.5]))
     """
     from scipy.optimize import linprog
 
-    p = Q.shape[1]
-    cost = np.eye(1, p + 1, p)[0]
-    tail = np.zeros((len(A), 1))
-    options = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
-    # theta is measured in units of its own size, which is known when the programme was solved once
-    unit = max(np.abs(Q).max(), np.abs(g).max(), 1e-300)
-    for _ in range(3):
-        rows = np.vstack(
-            [np.hstack([-0.5 * Q / unit, -np.ones((len(g), 1))]), np.hstack([A, tail]), np.hstack([-A, tail])]
-        )
-        rhs = np.concatenate([-g / unit, upper, -lower])
-        bounds = [(0, None)] * p + [(None, None)]
-        result = linprog(cost, rows, rhs, bounds=bounds, options=options)
-        size = abs(float(np.max(g - 0.5 * Q @ result.x[:p])))
-        if not 0 < size < 0.1 * unit:
-            break
-        unit = size
-    return result.x[:p], -result.ineqlin.marginals[: len(g)]
+    assert isinstance(mixing, HasLinearRows)
+    p, rows = Q.shape[1], kept or KeptRows(mixing)
+    A, lower, upper = mixing.linear_rows(p)
+    below, above = np.isfinite(upper), np.isfinite(lower)
+    cost, bounds = np.eye(1, p + 1, p)[0], [(0, None)] * p + [(None, None)]
+    options = {"primal_feasibility_tolerance": ACCURACY, "dual_feasibility_tolerance": ACCURACY}
+
+    def solve(cuts: np.ndarray, b: np.ndarray) -> Answer | None:
+        while True:
+            more = rows.as_cones(p)
+            # theta has no part in the rows of B
+            within = np.pad(np.vstack([A[below], -A[above], more.A]), ((0, 0), (0, 1)))
+            rhs = np.concatenate([b, upper[below], -lower[above], more.b])
+            result = linprog(cost, np.vstack([cuts, within]), rhs, bounds=bounds, options=options)
+            if result.status != 0:
+                return None
+            if not rows.add_violated(result.x[:p]):
+                return result.x[:p], -result.ineqlin.marginals[: len(b)]
+
+    return solve_in_own_units(g, Q, mixing.start(p), solve)
 
 
-def minimise_smooth(g: np.ndarray, Q: np.ndarray, mixing) -> tuple[np.ndarray, np.ndarray]:
+def minimise_smooth(g: np.ndarray, Q: np.ndarray, mixing: Mixing) -> Answer:
     """Maximise g'lambda - 1/2 sigma_B(Q'lambda) over the simplex by Newton's method; weights and multipliers.
 
     The weights are the maximiser of the support function at Q'lambda, and the largest cut there minus the
-    value is the gap of the master: it stops at 1e-9 of the value, or when no step ascends.
+    value is the gap of the master. The method stops where the gap is 1e-9 of the value, or when no step ascends.
 
     Examples
     --------
@@ -157,6 +173,7 @@ def minimise_smooth(g: np.ndarray, Q: np.ndarray, mixing) -> tuple[np.ndarray, n
     >>> beta.round(5), multipliers
     (array([0.6, 0.8]), array([1., 0.]))
     """
+    assert isinstance(mixing, HasSupportCurvature)
 
     def value(lam):
         sigma, beta = mixing.support(lam @ Q)
@@ -167,7 +184,7 @@ def minimise_smooth(g: np.ndarray, Q: np.ndarray, mixing) -> tuple[np.ndarray, n
     best, beta = value(lam)
     for _ in range(100):
         slope = g - 0.5 * Q @ beta
-        if slope.max() - best <= 1e-9 * abs(best):
+        if slope.max() - best <= SOLVED * abs(best):
             break
         H = 0.5 * Q @ mixing.support_curvature(lam @ Q) @ Q.T
         # H lambda = 0, sigma being homogeneous; a multiple of 11' is a constant on the simplex and cures it
@@ -221,7 +238,7 @@ class InOut:
 
         Returns the model's bound and the primal value there.
         """
-        target, lower = self.cuts.minimise()
+        target, lower = self.cuts.minimise(self.beta)
         point.set_weights(point.problem.mixing.scale_to_boundary(0.5 * (self.beta + target)))
         point.solve(accuracy)
         return lower, self.observe(point)

@@ -24,6 +24,8 @@ import numpy as np
 from scipy import sparse
 
 from multikernel.certificate import Certificate
+from multikernel.mixing.base import HasLinearRows
+from multikernel.mixing.highs import HighsProgramme
 from multikernel.mixing.norms import Simplex
 from multikernel.problem import Point
 from multikernel.solvers.base import Solver, Step
@@ -50,68 +52,49 @@ class LinearMaster:
         self._load(unit)
 
     def _load(self, unit: float) -> None:
-        import highspy
-
+        mixing, p = self.cuts.mixing, self.cuts.p
+        assert isinstance(mixing, HasLinearRows)
         self.unit = unit
-        self._rows = 0
-        p = self.cuts.p
-        self._lp = highspy.Highs()
-        self._lp.setOptionValue("output_flag", False)
-        self._lp.setOptionValue("threads", 1)
-        self._lp.setOptionValue("solver", "simplex")
-        for option in ("primal_feasibility_tolerance", "dual_feasibility_tolerance"):
-            self._lp.setOptionValue(option, 1e-10)
-        for _ in range(p):
-            self._lp.addVar(0.0, highspy.kHighsInf)
-        self._lp.addVar(-highspy.kHighsInf, highspy.kHighsInf)
-        self._lp.changeColCost(p, 1.0)
-        # which rows of the programme are cuts: others describe the set of weights, and may be added later
-        self._is_cut: list[bool] = []
-        self._describe()
+        self._lp = HighsProgramme(np.append(np.zeros(p), -np.inf))
+        # which rows of the programme are cuts; the others describe the set of weights
+        self._is_cut = np.zeros(0, bool)
+        self._kept = 0
+        self._add(*mixing.linear_rows(p), is_cut=False)
 
-    def _describe(self) -> None:
-        """Add the rows of the set of weights that are new."""
-        p = self.cuts.p
-        A, lower, upper = self.cuts.mixing.linear_rows(p)
-        known = self._is_cut.count(False)
-        for row, low, high in zip(A[known:], lower[known:], upper[known:], strict=True):
-            self._lp.addRow(low, high, p, np.arange(p), row)
-            self._is_cut.append(False)
+    def _add(self, A: np.ndarray, lower: np.ndarray, upper: np.ndarray, is_cut: bool) -> None:
+        """Add rows over the weights, with theta where they are cuts."""
+        self._lp.add_rows(np.column_stack([A, np.full(len(A), float(is_cut))]), lower, upper)
+        self._is_cut = np.append(self._is_cut, np.full(len(A), is_cut))
 
-    def minimise(self, unit: float) -> tuple[np.ndarray, float, float]:
+    def _add_new_rows(self) -> None:
+        """Add the cuts, and the rows of the set of weights, that were met since the last time."""
+        cuts, p, known = self.cuts, self.cuts.p, int(self._is_cut.sum())
+        # theta + 1/2 beta'q_t >= g_t
+        A, least = 0.5 * np.array(cuts.q[known:]).reshape(-1, p) / self.unit, np.array(cuts.g[known:]) / self.unit
+        self._add(A, least, np.full(len(A), np.inf), is_cut=True)
+        rows = cuts.kept.rows[self._kept :]
+        self._kept += len(rows)
+        V, least = np.array([v for v, _ in rows]).reshape(-1, p), np.array([low for _, low in rows])
+        self._add(V, least, np.full(len(V), np.inf), is_cut=False)
+
+    def minimise(self, unit: float, known: np.ndarray) -> tuple[np.ndarray, float, float]:
         """Return the master's weights and value, and the rigorous bound of its multipliers.
 
-        ``unit`` is the size of the objective known now.
+        ``unit`` is the size of the objective known now. Where HiGHS fails, the weights are ``known``, and the value
+        and the bound -inf.
         """
         if not 0.1 * self.unit <= unit <= 10 * self.unit:
             self._load(unit)
         cuts, p = self.cuts, self.cuts.p
         while True:
-            self._describe()
-            if not self._run():
-                # numbers carried over from earlier programmes can spoil a factorisation: begin anew
-                self._load(unit)
-                self._run()
-            solution = self._lp.getSolution()
-            if not cuts.mixing.separate(np.maximum(solution.col_value[:p], 0.0)):
-                break
-        beta = cuts.mixing.scale_to_boundary(np.maximum(solution.col_value[:p], 0.0))
-        multipliers = np.array(solution.row_dual)[np.array(self._is_cut)]
-        return beta, self.unit * solution.col_value[p], cuts.bound(multipliers)
-
-    def _run(self) -> bool:
-        """Add the rows that are new and solve; return whether the solver calls it optimal."""
-        import highspy
-
-        cuts, p = self.cuts, self.cuts.p
-        for g, q in zip(cuts.g[self._rows :], cuts.q[self._rows :], strict=True):
-            # theta + 1/2 beta'q_t >= g_t
-            row = np.append(0.5 * q / self.unit, 1.0)
-            self._lp.addRow(g / self.unit, highspy.kHighsInf, p + 1, np.arange(p + 1), row)
-            self._is_cut.append(True)
-        self._rows = len(cuts.g)
-        self._lp.run()
-        return self._lp.getModelStatus() == highspy.HighsModelStatus.kOptimal
+            self._add_new_rows()
+            answer = self._lp.minimise(np.eye(1, p + 1, p)[0])
+            if answer is None:
+                return known, -np.inf, -np.inf
+            x, multipliers = answer
+            if not cuts.kept.add_violated(x[:p]):
+                beta = cuts.mixing.scale_to_boundary(np.maximum(x[:p], 0.0))
+                return beta, self.unit * float(x[p]), cuts.bound(multipliers[self._is_cut])
 
 
 @dataclass
@@ -167,7 +150,7 @@ class SILP(Solver):
         cuts = state.master.cuts
         lower, settled = -np.inf, False
         if cuts.g:
-            beta, state.theta, lower = state.master.minimise(certificate.size)
+            beta, state.theta, lower = state.master.minimise(certificate.size, point.beta)
             settled = float(np.abs(beta - point.beta).sum()) <= self.change > 0
             point.set_weights(beta)
         self._inner(point, state, self.inner * inner_accuracy(certificate, state.tol))

@@ -70,7 +70,7 @@ class SIP(Solver):
         cuts, mixing = state.cuts, point.problem.mixing
         lower = -np.inf
         if cuts.g:
-            beta, multipliers = minimise_conic(np.array(cuts.g), np.array(cuts.q), mixing)
+            beta, multipliers = minimise_conic(np.array(cuts.g), np.array(cuts.q), mixing, cuts.kept)
             lower = cuts.bound(multipliers)
             point.set_weights(beta)
         point.solve(self.inner * inner_accuracy(certificate, state.tol))

@@ -93,9 +93,7 @@ class _ProductAscent(Ascent):
             self.rowmeans = combined.rowmeans
             self.grand = self.rowmeans.mean(axis=1)
             self.diags = np.maximum(self.diags - 2.0 * self.rowmeans + self.grand[:, None], 0.0)
-        if "largest" not in combined.cache:
-            combined.cache["largest"] = np.linalg.eigvalsh(combined.W)[:, -1]
-        self.steepest = combined.cache["largest"] @ self.diags
+        self.steepest = np.linalg.eigvalsh(combined.W)[:, -1] @ self.diags
         self.zero = np.zeros_like(self.S)
         # a step within a row is c^2 operations, the slopes of the others n c
         self.within = min(_WITHIN, max(1, n // len(self.S)))

@@ -19,7 +19,7 @@ from multikernel.machines.base import ConicMachine, Curvature
 from multikernel.machines.joint.hinge_biases import best_biases
 from multikernel.machines.joint.hinge_loops import CONVERGED, climb
 from multikernel.machines.joint.low_rank import low_rank_factor, solve_low_rank
-from multikernel.machines.joint.rows import BURST, FINER, ROUNDING, ROWS, Ascent, BestBiases, RowMachine
+from multikernel.machines.joint.rows import BIASES, BURST, FINER, ROUNDING, ROWS, Ascent, RowMachine
 
 # row steps per sample without convergence before the free entries are moved together, and how often that is done
 _PATIENCE, _ROUNDS, _RAISE = 20, 20, 8.0
@@ -104,7 +104,6 @@ class CrammerSinger(RowMachine):
 
     def solve(self, combined, a, f, accuracy, max_steps=None):
         accuracy = max(FINER * accuracy, ROUNDING * self.scale)
-        self._exactness = 0.03 * accuracy
         ascent = self._ascent(self, combined, a, f, ROWS * accuracy)
         if max_steps is not None:
             ascent.run(BURST * max_steps)
@@ -119,7 +118,7 @@ class CrammerSinger(RowMachine):
                 return a
             if status != CONVERGED and not ranked:
                 ranked, polished = True, self._by_rank(combined)
-                if polished is not None and self._gap(*polished)[0] <= accuracy:
+                if polished is not None and self._gap(*polished, accuracy)[0] <= accuracy:
                     return polished[0]
             if not self.balanced and status != CONVERGED and gap <= _HALF * before:
                 # rows alone get there, and cost far less than Newton steps on many free entries
@@ -180,7 +179,7 @@ class CrammerSinger(RowMachine):
                 free &= ratio > t
                 free &= free.sum(axis=1, keepdims=True) > 1
                 continue
-            gap, b = self._gap(a, f)
+            gap, b = self._gap(a, f, accuracy)
             now = self._value(a, f)
             # entries released together may block each other: then the worst alone, then by the other biases
             attempt = 0 if now > before + 1e-3 * gap else attempt + 1
@@ -188,12 +187,12 @@ class CrammerSinger(RowMachine):
             if gap <= 0.5 * accuracy or attempt == 4:
                 break
             free = self._released(a, self._slopes(f), b if attempt > 1 else None, attempt % 2 == 1)
-        return a, f, self._gap(a, f)[0]
+        return a, f, self._gap(a, f, accuracy)[0]
 
     def _released(self, a: np.ndarray, g: np.ndarray, b: np.ndarray | None, alone: bool) -> np.ndarray:
         """Return the free entries and, of those on their bounds, the ones whose slopes make them leave."""
         if self.balanced:
-            g = g - (self.start_biases(a, g) if b is None else b)
+            g = g - (self.start_biases(a, g, 0.0) if b is None else b)
         inside = a < self.upper
         excess = np.where(inside, g, -np.inf).max(axis=1, keepdims=True) - g
         excess[inside] = 0.0
@@ -209,7 +208,7 @@ class CrammerSinger(RowMachine):
         g[self._own] += 1.0
         return g
 
-    def start_biases(self, a: np.ndarray, g: np.ndarray) -> np.ndarray:
+    def start_biases(self, a: np.ndarray, g: np.ndarray, accuracy: float) -> np.ndarray:
         """Return the biases that make the slopes of the free entries of each row most nearly equal."""
         free = self.free(a).astype(float)
         counts = np.maximum(free.sum(axis=1, keepdims=True), 1.0)
@@ -220,17 +219,13 @@ class CrammerSinger(RowMachine):
 
     # ---- the primal value
 
-    def primal(self, f, quad):
+    def primal(self, f, quad, accuracy=0.0):
         margins = f - f[self._own][:, None] + 1.0
         margins[self._own] = 0.0
         if not self.balanced:
             return 0.5 * quad + float(self.C @ margins.max(axis=1)), np.zeros(self.n_classes)
-        known = self._biases
-        if known is None or known.exactness > self._exactness or not np.array_equal(known.f, f):
-            near = np.zeros(self.n_classes) if known is None else known.b
-            b, loss = best_biases(margins, self.C, self.y, near, size=0.5 * quad, enough=self._exactness)
-            self._biases = known = BestBiases(f.copy(), b, loss, self._exactness)
-        return 0.5 * quad + known.loss, known.b.copy()
+        b, loss = best_biases(margins, self.C, self.y, max(BIASES * accuracy, ROUNDING * self.scale))
+        return 0.5 * quad + loss, b
 
     # ---- second order
 

@@ -15,16 +15,8 @@ from numba import njit
 _ITERATIONS = 60
 
 
-def best_biases(
-    D: np.ndarray,
-    C: np.ndarray,
-    y: np.ndarray,
-    b: np.ndarray,
-    accuracy: float = 1e-9,
-    size: float = 0.0,
-    enough: float = 0.0,
-) -> tuple[np.ndarray, float]:
-    """Return biases, to ``accuracy`` relative to the loss plus ``size`` or to ``enough``, and the loss there.
+def best_biases(D: np.ndarray, C: np.ndarray, y: np.ndarray, enough: float) -> tuple[np.ndarray, float]:
+    """Return biases whose loss is above the least by at most ``enough``, or by rounding, and their loss.
 
     Parameters
     ----------
@@ -32,27 +24,25 @@ def best_biases(
         Margins, zero at u = y_i.
     C, y : ndarrays of shape (n,)
         Costs and classes.
-    b : ndarray of shape (c,)
-        Where to begin.
-    accuracy, size, enough : float
-        When to stop.
+    enough : float
+        Accuracy of the loss.
 
     Examples
     --------
     >>> import numpy as np
-    >>> b, loss = best_biases(np.array([[0.0, 1.0], [3.0, 0.0]]), np.ones(2), np.array([0, 1]), np.zeros(2))
+    >>> b, loss = best_biases(np.array([[0.0, 1.0], [3.0, 0.0]]), np.ones(2), np.array([0, 1]), 1e-9)
     >>> round(loss, 6)
     4.0
     """
     N = np.bincount(y, C, D.shape[1])
     if N.all():
-        b, value = _descend(D, C, y, N, b, accuracy, size, enough)
+        b, value = _descend(D, C, y, N, enough)
         return b - b.mean(), value
     # classes without samples: as low as it takes for them to cost nothing
     here = np.flatnonzero(N)
     part, codes = np.ascontiguousarray(D[:, here]), np.searchsorted(here, y)
-    b = b.copy()
-    b[here], value = _descend(part, C, codes, N[here], b[here], accuracy, size, enough)
+    b = np.zeros(D.shape[1])
+    b[here], value = _descend(part, C, codes, N[here], enough)
     levels = (part + b[here]).max(axis=1)
     for u in np.flatnonzero(N == 0):
         b[u] = (levels - D[:, u]).min()
@@ -149,11 +139,11 @@ def _length(x, inverse, dx):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _descend(D, C, y, N, b, accuracy, size, enough):
+def _descend(D, C, y, N, enough):
     n, c = D.shape
     total = C.sum()
-    best, value = b.copy(), loss_at(D, C, y, b)
-    b = b.copy()
+    b, best = np.zeros(c), np.zeros(c)
+    value = loss_at(D, C, y, b)
     h, W = np.empty(n), np.empty(n)
     s, M, w = np.empty((n, c)), np.empty((n, c)), np.empty((n, c))
     inverse, over = np.empty((n, c)), np.empty((n, c))
@@ -188,7 +178,7 @@ def _descend(D, C, y, N, b, accuracy, size, enough):
         if now < value:
             value = now
             best[:] = b
-        if value - lower <= max(accuracy * (abs(value) + size), enough) or not gap > 1e-14 * total * slack:
+        if value - lower <= enough or not gap > 1e-14 * total * slack:
             break
         _factorise(w, W, L)
         _newton(w, W, L, dM, step_h, step_b, ds)

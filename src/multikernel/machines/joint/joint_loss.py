@@ -17,12 +17,12 @@ import numpy as np
 
 from multikernel.gram.base import Combined, Outputs
 from multikernel.losses import LargestMargin, Loss, Multinomial, joint_form, loss_name
-from multikernel.machines.base import Curvature, Machine
+from multikernel.machines.base import Curvature
 from multikernel.machines.joint.central_path import _FASTER, CentralPath
 from multikernel.machines.joint.hinge_loops import CONVERGED
 from multikernel.machines.joint.loss_loops import row_gaps, sweep
 from multikernel.machines.joint.newton_systems import ProjectedNewtonSystem
-from multikernel.machines.joint.rows import BURST, FINER, ROUNDING, ROWS, Ascent, BestBiases, RowMachine
+from multikernel.machines.joint.rows import BIASES, BURST, FINER, ROUNDING, ROWS, Ascent, RowMachine
 from multikernel.machines.joint.smooth_biases import joint_biases
 
 # entries whose D is so many times the diagonal of the kernel hardly answer to a change of weights
@@ -123,10 +123,9 @@ class JointLoss(RowMachine):
         a[self._own] += self.C
         return a if isinstance(self.loss, Multinomial) else 0.5 * a
 
-    def carry_over(self, a: np.ndarray, other: Machine) -> np.ndarray:
-        """Return a in proportion to the costs."""
-        costs = getattr(other, "C", self.C)
-        return self.make_feasible(a * (self.C / costs)[:, None])
+    def _rescale(self, other, coef):
+        """Return the coefficients in proportion to the costs."""
+        return coef * (self.C / getattr(other, "C", self.C))[:, None]
 
     def _room(self, a, u, v):
         """Moves from class u to class v in proportion to what they cost least, within the bounds."""
@@ -145,28 +144,23 @@ class JointLoss(RowMachine):
     def _slopes(self, f: np.ndarray) -> np.ndarray:
         return -f
 
-    def start_biases(self, a: np.ndarray, g: np.ndarray) -> np.ndarray:
-        return self.best_biases(-g)
+    def start_biases(self, a: np.ndarray, g: np.ndarray, accuracy: float) -> np.ndarray:
+        return self.best_biases(-g, accuracy)
 
-    def best_biases(self, f: np.ndarray) -> np.ndarray:
-        """Return the biases of the least loss, looked for from those of the last primal value."""
-        near = np.zeros(self.n_classes) if self._biases is None else self._biases.b
-        enough = max(self._exactness, _BIASES * self.scale)
-        return joint_biases(f, self.C, self.y, near, self.loss.form, enough)
-
-    def primal(self, f, quad):
+    def best_biases(self, f: np.ndarray, accuracy: float) -> np.ndarray:
+        """Return the biases of the least loss, zero for machines without biases."""
         if not self.balanced:
-            return 0.5 * quad + float(self._losses(f).sum()), np.zeros(self.n_classes)
-        known = self._biases
-        if known is None or known.exactness > self._exactness or not np.array_equal(known.f, f):
-            b = self.best_biases(f)
-            known = self._biases = BestBiases(f.copy(), b, float(self._losses(f + b).sum()), self._exactness)
-        return 0.5 * quad + known.loss, known.b.copy()
+            return np.zeros(self.n_classes)
+        enough = max(BIASES * accuracy, _BIASES * self.scale)
+        return joint_biases(f, self.C, self.y, self.loss.form, enough)
+
+    def primal(self, f, quad, accuracy=0.0):
+        b = self.best_biases(f, accuracy)
+        return 0.5 * quad + float(self._losses(f + b).sum()), b
 
     def solve(self, combined, a, f, accuracy, max_steps=None):
         """Row steps; where so many of them leave a gap, Newton's method."""
         accuracy = max(FINER * accuracy, ROUNDING * self.scale)
-        self._exactness = 0.03 * accuracy
         ascent = self._ascent(self, combined, a, f, ROWS * accuracy)
         if max_steps is not None:
             ascent.run(BURST * max_steps)
@@ -179,7 +173,7 @@ class JointLoss(RowMachine):
             a = ascent.feasible()
             gap = ascent.gap(a)
             if gap <= accuracy:
-                return self._refined(combined, a, ascent) if accuracy <= _FINEST * self.scale else a
+                return self._refined(combined, a, ascent, accuracy) if accuracy <= _FINEST * self.scale else a
             if status == CONVERGED:
                 # slopes change with the sums to first order: nearer to zero, then
                 ascent.tight *= min(0.1, (0.3 * accuracy / gap) ** 2)
@@ -190,20 +184,20 @@ class JointLoss(RowMachine):
         f = ascent.f + combined.apply(a - ascent.start)
         return self._polish(combined, a, f, accuracy)[0]
 
-    def _refined(self, combined: Combined, a: np.ndarray, ascent: Ascent) -> np.ndarray:
+    def _refined(self, combined: Combined, a: np.ndarray, ascent: Ascent, accuracy: float) -> np.ndarray:
         """Return a after a Newton step, where the loss has a Hessian: a gap of rounding leaves its root in a."""
         if not isinstance(self.loss, Multinomial):
             return a
         f = ascent.f + combined.apply(a - ascent.start)
-        path = CentralPath(self, combined, a, f, self.best_biases(f) if self.balanced else np.zeros(self.n_classes))
+        path = CentralPath(self, combined, a, f, self.best_biases(f, accuracy))
         path.step(1.0)
         new = self.make_feasible(path.a)
         there = path.f + combined.apply(new - path.a)
-        return new if self._gap(new, there)[0] <= self._gap(a, f)[0] + 1e-15 * self.scale else a
+        return new if self._gap(new, there, accuracy)[0] <= self._gap(a, f, accuracy)[0] + 1e-15 * self.scale else a
 
     def _polish(self, combined, a, f, accuracy):
         """Newton steps on the primal of smoother and smoother losses, until the gap of the repaired a is small."""
-        gap, b = self._gap(a, f)
+        gap, b = self._gap(a, f, accuracy)
         best = a, f, gap
         if gap <= accuracy:
             return best
@@ -223,7 +217,7 @@ class JointLoss(RowMachine):
                     break
             new = self.make_feasible(path.a)
             there = path.f + combined.apply(new - path.a)
-            gap = self._gap(new, there)[0]
+            gap = self._gap(new, there, accuracy)[0]
             if gap < best[2]:
                 best = new, there, gap
             if gap <= 0.5 * accuracy or (multinomial and mu == 1.0) or mu < _SMALLEST * spread:

@@ -9,7 +9,6 @@ within rows, in what is returned.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,6 +24,8 @@ BURST = 10
 FINER = 0.2
 # part of the accuracy that the gap of the rows may take
 ROWS = 0.7
+# share of an accuracy to which the best biases are found: a smaller one takes iterations, a larger one shows in the gap
+BIASES = 0.01
 # smallest accuracy asked of an inner solution, relative to the largest loss
 ROUNDING = 1e-15
 # the penalty of the column sums, in units of the mean diagonal of the centred kernel
@@ -37,16 +38,6 @@ _ON_BOUND = 1e-9
 _DEARER = 2.0
 # steps between two returns to Python, where Ctrl-C is heard
 _CHUNK = 20_000
-
-
-@dataclass(frozen=True)
-class BestBiases:
-    """Best biases for the outputs f, the loss with them, and how exact they were asked to be."""
-
-    f: np.ndarray
-    b: np.ndarray
-    loss: float
-    exactness: float
 
 
 class RowMachine(Machine):
@@ -78,9 +69,6 @@ class RowMachine(Machine):
         self._own = np.arange(self.n_samples), self.y
         self.upper = np.zeros((self.n_samples, self.n_classes))
         self.upper[self._own] = self.bounds = self.C
-        # those of the last primal value, and how exact they need be: as the last solution asked
-        self._biases: BestBiases | None = None
-        self._exactness = 0.0
 
     def start(self):
         return np.zeros((self.n_samples, self.n_classes))
@@ -128,9 +116,9 @@ class RowMachine(Machine):
         """Return the dual value of the single-kernel problem."""
         return self.dual(a) - 0.5 * float(np.vdot(a, f))
 
-    def _gap(self, a: np.ndarray, f: np.ndarray) -> tuple[float, Any]:
-        """Return the gap of the single-kernel problem, and the best biases."""
-        upper, b = self.primal(f, float(np.vdot(a, f)))
+    def _gap(self, a: np.ndarray, f: np.ndarray, accuracy: float) -> tuple[float, Any]:
+        """Return the gap of the single-kernel problem, and the best biases, found to ``accuracy`` in the value."""
+        upper, b = self.primal(f, float(np.vdot(a, f)), accuracy)
         return upper - self._value(a, f), b
 
     @property
@@ -142,7 +130,7 @@ class RowMachine(Machine):
         """Return the slopes of the linear part of the dual value, less the outputs f."""
         raise NotImplementedError
 
-    def start_biases(self, a: np.ndarray, g: np.ndarray) -> np.ndarray:
+    def start_biases(self, a: np.ndarray, g: np.ndarray, accuracy: float) -> np.ndarray:
         """Return biases to begin row steps with, from coefficients and slopes."""
         raise NotImplementedError
 
@@ -175,7 +163,7 @@ class Ascent:
         self.r, self.mean, self.diag, self.rho = np.zeros(n), 0.0, combined.diag, np.zeros(1)
         self.b = np.zeros(c)
         if machine.balanced:
-            self.b = machine.start_biases(a, g)
+            self.b = machine.start_biases(a, g, target)
             self.r = combined.means
             self.mean = float(self.r.mean())
             # the diagonal of a centred kernel is not negative

@@ -24,7 +24,7 @@ _FASTER, _REACH = 0.1, 30.0
 
 
 def joint_biases(
-    f: np.ndarray, C: np.ndarray, y: np.ndarray, b: np.ndarray, form: tuple[int, float, float], enough: float
+    f: np.ndarray, C: np.ndarray, y: np.ndarray, form: tuple[int, float, float], enough: float
 ) -> np.ndarray:
     """Return biases whose loss is above the least by at most ``enough``, or by rounding.
 
@@ -34,8 +34,6 @@ def joint_biases(
         Outputs.
     C, y : ndarrays of shape (n,)
         Costs and classes.
-    b : ndarray of shape (c,)
-        Where to begin.
     form : (int, float, float)
         Kind, sigma and margin of the loss, as in ``joint_loops``.
     enough : float
@@ -45,16 +43,16 @@ def joint_biases(
     --------
     >>> import numpy as np
     >>> f, y = np.zeros((4, 2)), np.array([0, 0, 0, 1])
-    >>> b = joint_biases(f, np.ones(4), y, np.zeros(2), (0, 1.0, 0.0), 1e-12)
+    >>> b = joint_biases(f, np.ones(4), y, (0, 1.0, 0.0), 1e-12)
     >>> np.exp(b[0] - b[1]).round(6)
     np.float64(3.0)
     """
     here = np.flatnonzero(np.bincount(y, minlength=f.shape[1]))
+    b = np.zeros(f.shape[1])
     if len(here) < 2:
-        return b.copy()
+        return b
     D = np.ascontiguousarray((f - f[np.arange(len(y)), y][:, None])[:, here])
-    part = _descend(D, C, np.searchsorted(here, y), b[here], *form, enough)
-    b = b.copy()
+    part = _descend(D, C, np.searchsorted(here, y), *form, enough)
     b[here] = part - part.mean()
     if len(here) < len(b):
         # classes without samples: as low as it takes for them to cost nothing
@@ -124,15 +122,15 @@ def _direction(H, g, more):
 
 
 @njit(cache=True, nogil=True)
-def _descend(D, C, y, b, kind, sigma, margin, enough):
+def _descend(D, C, y, kind, sigma, margin, enough):
     n, c = D.shape
     total = C.sum()
     q, H, g = np.empty(c), np.empty((c, c)), np.empty(c)
-    best, b, least = b.copy(), b.copy(), np.inf
+    best, b, least = np.zeros(c), np.zeros(c), np.inf
     spread = 0.0
     for i in range(n):
         for u in range(c):
-            spread = max(spread, abs(D[i, u] + b[u] - b[y[i]]))
+            spread = max(spread, abs(D[i, u]))
     mu = 0.1 * max(spread, 1e-3)
     if kind == MULTINOMIAL:
         mu = max(mu, 1.0)

@@ -1,0 +1,74 @@
+"""Machines of all classes are immutable: the certificate of a point does not depend on what was called before."""
+
+import numpy as np
+import pytest
+from problems_joint import draw
+
+from multikernel.certificate import certify
+from multikernel.gram.dense import DenseGram
+from multikernel.gram.product import ProductGram
+from multikernel.losses import Logistic, Multinomial, SmoothHinge, SquaredHinge
+from multikernel.machines.joint.class_products import ProductCrammerSinger
+from multikernel.machines.joint.crammer_singer import CrammerSinger
+from multikernel.machines.joint.joint_loss import JointLoss
+from multikernel.mixing.norms import mixing_for
+from multikernel.problem import Point, Problem
+
+
+def shared_problem(kind, fit_intercept):
+    stack, y, C, norm, c, _ = draw(23, n=30, norm=2.0)
+    gram = DenseGram(stack)
+    if kind == "hinge":
+        machine = CrammerSinger(y, C, fit_intercept, c)
+    elif kind == "products":
+        machine = ProductCrammerSinger(y, C, fit_intercept, c)
+        gram = ProductGram(gram, np.array([np.eye(c), np.ones((c, c)) + np.diag(np.arange(c))]))
+    else:
+        machine = JointLoss(y, kind, C, fit_intercept, c)
+    return Problem(gram, machine, mixing_for(norm))
+
+
+def bits(value):
+    return [np.asarray(part).tobytes() for part in (value if isinstance(value, tuple) else (value,))]
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize(
+    "kind", ["hinge", "products", Multinomial(), SquaredHinge(), SmoothHinge(), Logistic()], ids=str
+)
+def test_certificates_have_the_same_bits_in_any_order_of_calls(kind, fit_intercept):
+    problem = shared_problem(kind, fit_intercept)
+    machine, rng = problem.machine, np.random.default_rng(0)
+    accuracies = [10.0**-k * machine.scale for k in (1, 3, 6, 9)]
+    weights = [problem.mixing.make_feasible(rng.uniform(size=problem.gram.n_kernels)) for _ in accuracies]
+
+    def solved(i):
+        point = Point(problem, weights[i])
+        point.solve(accuracies[i])
+        return point
+
+    def outcome(point):
+        now = certify(point)
+        return bits((now.upper, now.lower, now.intercept, point.a))
+
+    points = [solved(i) for i in range(4)]
+    expected = [outcome(point) for point in points]
+    rough = 10.0 * rng.normal(size=points[0].a.shape)
+    repaired = bits(machine.make_feasible(rough))
+    for _ in range(40):
+        i, j, call = rng.integers(4), rng.integers(4), rng.integers(6)
+        point, accuracy = points[i], accuracies[j]
+        if call == 0:
+            machine.primal(point.f, float(point.beta @ point.q), accuracy)
+        elif call == 1:
+            machine.solve(point.combined, point.a, point.f, accuracy)
+        elif call == 2:
+            machine.solve(point.combined, machine.start(), np.zeros_like(point.f), accuracy, max_steps=3)
+        elif call == 3:
+            machine.curvature(point.combined, point.a, point.f, point.outputs)
+        elif call == 4:
+            assert bits(machine.make_feasible(rough)) == repaired
+        else:
+            assert outcome(solved(i)) == expected[i]
+        point._forget("primal")
+        assert outcome(point) == expected[i]
