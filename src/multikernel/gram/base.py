@@ -20,12 +20,7 @@ from weakref import WeakMethod
 import numpy as np
 
 from multikernel.gram.cholesky import Factor, factor_or_none
-from multikernel.threads import Team
-
-# rows fetched or converted at a time: larger blocks are faster and take more memory
-ROWS = 256
-# mean diagonals of K_beta for which single precision neither overflows nor loses digits
-_SINGLE_RANGE = 1e-30, 1e30
+from multikernel.threads import ROWS, Team
 
 
 class Gram(ABC):
@@ -254,8 +249,10 @@ class Combined(ABC):
         The precision is that of the storage; or single precision, at half the cost, where the caller says that this is
         enough (``single``) and K_beta is in its range.
         """
-        low, high = _SINGLE_RANGE
-        single = single and bool(low < float(self.diag[idx].mean()) < high)
+        info = np.finfo(np.float32)
+        single = single and bool(
+            info.tiny < float(self.diag[idx].mean()) * info.eps and self.diag.max() < info.max * info.eps
+        )
         A = self.block(idx, np.dtype(np.float32) if single else None)
         A.flat[:: len(A) + 1] += np.asarray(diagonal, A.dtype)
         return factor_or_none(A, self.team)

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from multikernel.gram.base import ROWS, Combined, HostRows, all_there, frozen
+from multikernel.gram.base import Combined, HostRows, all_there, frozen
 from multikernel.gram.dense_loops import add_outputs, add_row_products, gather_block
-from multikernel.threads import Team
+from multikernel.threads import ROWS, Team
 
 if TYPE_CHECKING:
     from multikernel.gram.host import HostGram

@@ -15,11 +15,8 @@ import numpy as np
 
 from multikernel.gram.base import Combined, Outputs
 from multikernel.gram.host import HostGram, HostOutputs
-from multikernel.gram.sources import Source
+from multikernel.gram.sources import SAMPLES, Source
 from multikernel.threads import Team
-
-# samples that pass through the tables together: few enough that the entries of one place stay in the cache
-_GRAIN = 1 << 16
 
 
 class FeatureOutputs(Outputs):
@@ -61,8 +58,8 @@ class FeatureOutputs(Outputs):
     def update(self, coef, kernels=None):
         """Move to other coefficients; tables have all kernels, so that ``kernels`` makes no difference."""
         rows = np.flatnonzero(coef != self.coef)
-        for start in range(0, len(rows), _GRAIN):
-            part = rows[start : start + _GRAIN]
+        for start in range(0, len(rows), SAMPLES):
+            part = rows[start : start + SAMPLES]
             self.add(part, coef[part] - self.coef[part])
             # without the rounding of the sum
             self.coef[part] = coef[part]
@@ -261,4 +258,4 @@ class CombinedFeatures(Combined):
 
 
 def _spans(n: int) -> list[tuple[int, int]]:
-    return [(lo, min(lo + _GRAIN, n)) for lo in range(0, n, _GRAIN)]
+    return [(lo, min(lo + SAMPLES, n)) for lo in range(0, n, SAMPLES)]

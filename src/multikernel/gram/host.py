@@ -11,10 +11,7 @@ import numpy as np
 
 from multikernel.gram.base import Gram, Outputs
 from multikernel.gram.combined import HostCombined
-from multikernel.threads import Team
-
-# bytes of kernel rows held at once: larger blocks mean fewer calls, more memory beside the kernels
-BLOCK_BYTES = 64 << 20
+from multikernel.threads import BLOCK_BYTES, Team
 
 
 class HostGram(Gram):

@@ -14,24 +14,13 @@ from functools import lru_cache
 import numpy as np
 
 from multikernel.gram.base import Combined, HostRows, Outputs
-from multikernel.machines.base import ConicMachine, Curvature, Machine
+from multikernel.gram.cholesky import ridges
+from multikernel.machines.base import CHUNK, ON_BOUND, PATIENCE, ROUNDING, ConicMachine, Curvature, Machine
 from multikernel.machines.box_loops import CONVERGED, NEEDS_ROW, OUT_OF_STEPS, ascend, balance, smo
+from multikernel.threads import ROWS
 
-# steps between two returns to Python, where Ctrl-C is heard
-_CHUNK = 100_000
-# combined rows formed together when one is missing
-_BATCH = 32
-# steps per sample without convergence before the free variables are moved together
-_PATIENCE = 20
-# length of a pair's step in units of the exact one, as in successive over-relaxation; exact steps are better where
-# few are needed: in bursts, and as long as a solve inside the outer loop has taken fewer than one per sample
+# length of a pair's step in units of the exact one: fewer steps to tight tolerances against more where few are needed
 _RELAX = 1.5
-# rounding of an output, relative to the terms it is the sum of
-_ROUNDING = 1e-14
-# free coefficients from which on single precision pays
-_LARGE = 128
-# relative distance from a bound below which a coefficient counts as being on it
-ON_BOUND = 1e-9
 
 
 class BoxMachine(Machine):
@@ -165,7 +154,7 @@ class SMO:
 
         Where the host takes fewer rows than there are variables, a round solves the problem of the worst violators.
         """
-        n, patience = len(self.a), _PATIENCE * len(self.a)
+        n, patience = len(self.a), PATIENCE * len(self.a)
         budget = max(500_000, 100 * n)
         rows = combined.host_rows() if n <= combined.host_limit else None
         best, stuck = np.inf, 0
@@ -181,16 +170,16 @@ class SMO:
             # slopes are sums of many terms: below some point they are rounding, and no step makes them smaller
             terms = 1.0 + combined.diag.max() * np.abs(self.a).sum()
             self.relax = _RELAX
-            if status == CONVERGED or (stuck > 5 and best < _ROUNDING * terms):
+            if status == CONVERGED or (stuck > 5 and best < ROUNDING * terms):
                 return
             if patience < 0:
                 self.newton_polish(combined)
-                patience = _PATIENCE * n
+                patience = PATIENCE * n
                 continue
             # a variable that neither grows nor shrinks with a gain cannot be chosen while top and bottom close in
             held = (self.G + self.up < bottom) & (self.G + self.low > top)
             if rows is not None and n > 2 * np.count_nonzero(~held) > 2:
-                used = self._ascend_within(combined, np.flatnonzero(~held), min(budget, _PATIENCE * n))
+                used = self._ascend_within(combined, np.flatnonzero(~held), min(budget, PATIENCE * n))
                 budget -= used
                 patience -= used
 
@@ -267,7 +256,7 @@ class SMO:
             status, row, steps, top, bottom = self.loop(
                 rows.matrix, rows.scale, rows.have, rows.diag,
                 self.lo, self.hi, self.eps, self.a, self.G, self.up, self.low, self.tol,
-                self.relax, min(budget - used, _CHUNK),
+                self.relax, min(budget - used, CHUNK),
             )  # fmt: skip
             used += steps
             if status == NEEDS_ROW:
@@ -302,7 +291,7 @@ def _wanted_rows(row, have, G, up, low, top, bottom) -> np.ndarray:
     violation = np.maximum(G + up - middle, middle - (G + low))
     violation[have] = -np.inf
     violation[row] = np.inf
-    m = min(_BATCH, len(G))
+    m = min(ROWS, len(G))
     rows = np.argpartition(-violation, m - 1)[:m]
     return np.sort(rows[violation[rows] > 0])
 
@@ -331,13 +320,12 @@ def _solve_ridged(combined: Combined, idx: np.ndarray, rhs: np.ndarray, rough: b
 
     Single precision, half the cost, is tried first where few digits will do.
     """
-    mean = max(float(combined.diag[idx].mean()), float(np.finfo(np.float32).tiny))
-    double = combined.dtype == np.float64
-    tries = [(False, power) for power in range(-11 if double else -6, 1)]
-    if rough and double and len(idx) >= _LARGE:
-        tries.insert(0, (True, -6))
-    for single, power in tries:
-        factor = combined.factor(idx, mean * 10.0**power, single)
+    mean, single = float(combined.diag[idx].mean()), np.dtype(np.float32)
+    tries = [(ridge, False) for ridge in ridges(mean, combined.dtype)]
+    if rough and combined.dtype != single:
+        tries.insert(0, (next(ridges(mean, single)), True))
+    for ridge, roughly in tries:
+        factor = combined.factor(idx, ridge, roughly)
         if factor is not None:
             return factor.solve(rhs.T).T
     return np.zeros_like(rhs)

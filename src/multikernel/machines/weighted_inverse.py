@@ -10,8 +10,8 @@ import numpy as np
 
 from multikernel.gram.base import Combined
 
-# single precision, half the cost, from this size on and up to this condition number
-_LARGE, _SINGLE = 1000, 1e5
+# condition number up to which single precision, half the cost, is refined in few steps
+_SINGLE = 1e5
 
 
 class WeightedInverse:
@@ -56,7 +56,7 @@ class WeightedInverse:
     def _factorise(self, combined: Combined, w: np.ndarray, refined: bool) -> None:
         # eigenvalues of I + S K S lie between 1 and 1 + size
         size = float(w @ combined.diag[self.idx])
-        single = refined and size < _SINGLE and len(self.idx) >= _LARGE
+        single = refined and size < _SINGLE
         self.single = single and combined.dtype != np.float32
         eps = float(np.finfo(np.float32 if single else combined.dtype).eps)
         ridge, factor = 0.0, combined.factor(self.idx, 1.0 / w, single)
