@@ -22,11 +22,12 @@ import numpy as np
 from numba import njit
 
 from multikernel.gram.inspect import Inspection, as_real, flat_rows, row_blocks, run_shared, trust_of
-from multikernel.threads import single_threaded_blas
+from multikernel.threads import RUN, single_threaded_blas
 
-# up to _WHOLE samples the principal block is all of K, above it _BLOCK of them, in runs of _RUN neighbours
-_WHOLE, _BLOCK, _RUN = 256, 192, 16
-# from so many samples on, no pass is spent on the Krylov space alone
+# up to _WHOLE samples the smallest eigenvalue of K is computed, above that of a principal block of _SAMPLE samples:
+# larger blocks find more negative eigenvalues and take more time
+_WHOLE, _SAMPLE = 256, 192
+# from so many samples on, no pass over K is spent on looking for negative eigenvalues alone
 _DEAR = 2000
 
 
@@ -320,7 +321,7 @@ def _sample(n: int) -> np.ndarray:
     """All of few samples; otherwise runs of neighbours, evenly spread, at random places."""
     if n <= _WHOLE:
         return np.arange(n)
-    every = n * _RUN // _BLOCK
-    offsets = np.random.default_rng(2).integers(0, every - _RUN + 1, _BLOCK // _RUN)
-    first = np.arange(_BLOCK // _RUN) * every + offsets
-    return (first[:, None] + np.arange(_RUN)).ravel()
+    every = n * RUN // _SAMPLE
+    offsets = np.random.default_rng(2).integers(0, every - RUN + 1, _SAMPLE // RUN)
+    first = np.arange(_SAMPLE // RUN) * every + offsets
+    return (first[:, None] + np.arange(RUN)).ravel()

@@ -11,11 +11,8 @@ from __future__ import annotations
 import numpy as np
 
 from multikernel.gram import trie_loops
-from multikernel.gram.sources import Source
+from multikernel.gram.sources import SAMPLES, Source
 from multikernel.gram.tries import MAX_DEGREE, Walk
-
-# rows of outputs written together
-_ROWS = 1 << 16
 
 
 class DegreeSource(Source):
@@ -140,8 +137,8 @@ class DegreeSource(Source):
 
     def outputs(self, T, lo, hi):
         out = np.empty((self.n_kernels, hi - lo))
-        for a in range(lo, hi, _ROWS):
-            b = min(a + _ROWS, hi)
+        for a in range(lo, hi, SAMPLES):
+            b = min(a + SAMPLES, hi)
             F = np.zeros((b - a, self.n_kernels))
             trie_loops.outputs(self.leaf, T, *self._shape, self.weight, self.kernel, a, b, F)
             out[:, a - lo : b - lo] = F.T

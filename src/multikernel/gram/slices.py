@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-_ROWS_AT_ONCE = 256  # rows gathered by one call: bounds the temporary copy
+from multikernel.threads import ROWS
 
 
 def as_data(kernels: Any) -> np.ndarray | tuple[np.ndarray, ...]:
@@ -111,8 +111,8 @@ def take_block(K, rows, cols, dtype, out=None) -> np.ndarray:
     rows = np.arange(len(K)) if rows is None else rows
     if out is None:
         out = np.empty((len(rows), K.shape[1] if cols is None else len(cols)), dtype=dtype)
-    for start in range(0, len(rows), _ROWS_AT_ONCE):
-        some = rows[start : start + _ROWS_AT_ONCE]
+    for start in range(0, len(rows), ROWS):
+        some = rows[start : start + ROWS]
         part = K[some] if run_c is None else K[some, run_c]
         out[start : start + len(some)] = np.take(part, cols, axis=1) if run_c is None else part
     return out

@@ -16,6 +16,9 @@ import numpy as np
 from numba import njit
 from scipy import sparse
 
+# samples that pass through the tables together: few enough that the entries of one place stay in the cache
+SAMPLES = 1 << 16
+
 
 class Source(ABC):
     """Base class of the maps.

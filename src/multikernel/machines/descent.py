@@ -21,22 +21,17 @@ import numpy as np
 
 from multikernel.gram.features import CombinedFeatures, FeatureOutputs
 from multikernel.losses import SquaredHinge
-from multikernel.machines.base import Machine
+from multikernel.machines.base import PENALTY, STEPS, Machine
 from multikernel.machines.box import BoxMachine
 from multikernel.machines.descent_loops import climb, own_gaps
 from multikernel.machines.ridge import Ridge
 from multikernel.machines.smooth import Smooth
+from multikernel.threads import RUN
 
-# passes over a block before its rows go back to the tables
+# passes of coordinate descent over a block before its rows go back to the tables: steps against visits of the tables
 _PASSES = 3
-# neighbours that stay together when rows are shuffled, where there are many rows
-_RUN = 16
-# stiffness of the sum in units of the mean diagonal
-_STIFFNESS = 0.05
-# rows held at a bound by so many times the slopes of free rows are set aside
+# rows held at a bound by so many times the slopes of free rows are set aside: smaller epochs against later surprises
 _MARGIN = 4.0
-# epochs of one solve at most
-_EPOCHS = 1000
 
 
 class Descent(Machine):
@@ -104,7 +99,7 @@ class Descent(Machine):
 
     def solve(self, combined, a, f, accuracy):
         epochs = Epochs(self, combined, combined.tables, a, f)
-        for _ in range(_EPOCHS):
+        for _ in range(STEPS):
             if epochs.run() <= 0.5 * accuracy:
                 break
         return epochs.finish()
@@ -159,14 +154,14 @@ class Epochs:
         """Take over the weights of the combined kernel as they are now."""
         diag = self.combined.diag
         before = self.ra
-        self.r, self.mean, self.ra = None, 0.0, 0.0
+        self.r, self.mean, self.ra = np.zeros(0), 0.0, 0.0
         if self.centred:
             self.r = self.combined.means
             self.mean = float(self.r.mean())
             self.ra = float(self.r @ self.tables.coef)
             diag = diag - 2.0 * self.r + self.mean
         self.b += self.ra - before
-        self.rho = _STIFFNESS * float(np.mean(diag)) if self.machine.balanced else 0.0
+        self.rho = PENALTY * float(np.mean(diag)) if self.machine.balanced else 0.0
 
     def _awake(self, f: np.ndarray) -> np.ndarray:
         """Rows that may move: not those that their slopes hold at a bound, by several times the slopes of free rows."""
@@ -183,8 +178,8 @@ class Epochs:
 
     def _order(self) -> np.ndarray:
         """The rows in another order, runs of neighbours together: what is stored by rows is read by whole lines."""
-        full = len(self.rows) // _RUN * _RUN
-        runs = self.rng.permutation(self.rows[:full].reshape(-1, _RUN))
+        full = len(self.rows) // RUN * RUN
+        runs = self.rng.permutation(self.rows[:full].reshape(-1, RUN))
         return np.concatenate([runs.ravel(), self.rows[full:]])
 
     def run(self) -> float:

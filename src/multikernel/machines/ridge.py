@@ -11,17 +11,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from multikernel.gram.base import Outputs
-from multikernel.gram.combined import Combined
+from multikernel.gram.base import Combined, Outputs
 from multikernel.losses import Squared
-from multikernel.machines.base import Curvature, Machine
+from multikernel.machines.base import STEPS, Curvature, Machine
 from multikernel.machines.subsample import draw_samples
 from multikernel.machines.weighted_inverse import WeightedInverse
-
-# conjugate gradient steps: one where the factorisation is exact, more where rounding or a ridge was in the way
-_STEPS = 30
-# what one step leaves of the gap where the factorisation is exact
-_FULL = 1e-16
 
 
 class Ridge(Machine):
@@ -110,8 +104,8 @@ class Ridge(Machine):
         best, gap = a, float(np.sum(self.C * R**2))
         if inverse.single:
             # what a factorisation in full precision would have given
-            accuracy = min(accuracy, _FULL * gap)
-        for _ in range(_STEPS):
+            accuracy = min(accuracy, float(np.finfo(float).eps) * gap)
+        for _ in range(STEPS):
             MD = combined.apply(D) + 0.5 * D / self.C
             curvature = np.sum(D * MD, axis=0)
             length = np.divide(descent, curvature, out=np.zeros_like(descent), where=curvature > 0)

@@ -14,17 +14,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from multikernel.gram.base import Outputs
-from multikernel.gram.combined import Combined
+from multikernel.gram.base import Combined, Outputs
 from multikernel.losses import Loss
-from multikernel.machines.base import Curvature, Machine
+from multikernel.machines.base import STEPS, Curvature, Machine
 from multikernel.machines.subsample import draw_samples
 from multikernel.machines.weighted_inverse import WeightedInverse
 
-# Newton steps of one inner solution
-_STEPS = 300
-# second derivatives below this fraction of 1 / K_ii have no say in a step
-_FLAT = 1e-10
 # largest intercept that is looked for
 _FAR = 1e8
 
@@ -132,7 +127,7 @@ class Smooth(Machine):
     def solve(self, combined, a, f, accuracy):
         """Newton steps with line search until the gap of the repaired a is below ``accuracy``."""
         b = self.best_intercept(f)
-        for step in range(_STEPS):
+        for step in range(STEPS):
             feasible = self.make_feasible(a)
             there = f if np.array_equal(feasible, a) else f + combined.apply(feasible - a)
             if step and self._inner_gap(feasible, there, b) <= accuracy:
@@ -157,8 +152,10 @@ class Smooth(Machine):
         if self.balanced:
             # sum d = 0 by the choice of db
             total = float(d.sum())
-            db = total / inverse.total if inverse.total > 0 else 0.0
-            d = d - (inverse.multiplier if inverse.total > 0 else 1.0 / self.n_samples) * total
+            if inverse.multiplier is not None and inverse.total > 0:
+                db, d = total / inverse.total, d - inverse.multiplier * total
+            else:
+                d = d - total / self.n_samples
         df = combined.apply(d)
         quad, slope, curvature = 0.5 * float(a @ f), float(d @ f), 0.5 * float(d @ df)
         move = df + db
@@ -176,7 +173,8 @@ class Smooth(Machine):
 
     def _inverse(self, combined: Combined, f: np.ndarray) -> WeightedInverse:
         w = self.hessian(f)
-        w = np.where(np.isfinite(w) & (w * combined.diag > _FLAT), w, 0.0)
+        # second derivatives that are rounding beside 1 / K_ii have no say in a step
+        w = np.where(np.isfinite(w) & (w * combined.diag > np.finfo(float).eps), w, 0.0)
         kept = combined.cache.get("inverse")
         if kept is None or not np.array_equal(kept[0], w):
             kept = w, WeightedInverse(combined, w, self.balanced)
