@@ -165,3 +165,28 @@ class _Run:
             beta, a, best.intercept, best.upper, min(best.lower, best.upper), best.floor, F,
             self.curvature, len(self.history["gap"]), status, name, self.history,
         )  # fmt: skip
+
+
+class Recorder:
+    """Temporary."""
+
+    def __init__(self, callback: Callable[[dict], None] | None = None, columns: tuple[str, ...] = ()) -> None:
+        self.history: dict[str, list] = {column: [] for column in columns}
+        self.interrupted = False
+        self.n_rows = 0
+        self._callback, self._began = callback, time.perf_counter()
+
+    def record(self, row: dict, **shown: object) -> None:
+        row = {"time": time.perf_counter() - self._began, **row}
+        for key, value in row.items():
+            self.history.setdefault(key, []).append(value)
+        self.n_rows += 1
+        if self._callback:
+            self._callback({**row, **shown})
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, error, trace) -> bool:
+        self.interrupted = kind is not None and issubclass(kind, KeyboardInterrupt)
+        return self.interrupted

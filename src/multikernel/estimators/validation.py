@@ -13,7 +13,6 @@ from sklearn.utils import assert_all_finite, check_array, check_consistent_lengt
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, _check_y, _num_samples, validate_data
 
-from multikernel.estimators.baselines.weights import require_one_kind
 from multikernel.gram.stack import KernelStack, stack_kernels
 from multikernel.gram.storage import KINDS, parse_bytes
 from multikernel.kernels.bank import take_rows
@@ -134,6 +133,49 @@ def check_targets(estimator: Any, X: Any, y: Any) -> np.ndarray:
     assert_all_finite(y, input_name="y")
     check_consistent_length(X, y)
     return y
+
+
+def check_vector(values: Any, n: int, what: str, test: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+    """Return n finite numbers in float64, or raise one sentence about what they must be and what they are.
+
+    Examples
+    --------
+    >>> check_vector([1, 2], 2, "The weights must be 2 positive numbers", lambda w: w > 0)
+    array([1., 2.])
+    >>> check_vector([1, -2], 2, "The weights must be 2 positive numbers", lambda w: w > 0)
+    Traceback (most recent call last):
+        ...
+    ValueError: The weights must be 2 positive numbers. Got -2 instead.
+    """
+    try:
+        vector = np.asarray(values, np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{what}. Got {type(values).__name__} without numbers instead.") from None
+    if vector.shape != (n,):
+        raise ValueError(f"{what}. Got {f'shape {vector.shape}' if vector.ndim else repr(values)} instead.")
+    wrong = ~(np.isfinite(vector) & test(vector))
+    if wrong.any():
+        raise ValueError(f"{what}. Got {vector[wrong][0]:g} instead.")
+    return vector
+
+
+def check_labels(owner: str, y: Any, n: int) -> np.ndarray:
+    """Return targets, one for each of n samples, as an array without gaps and of one kind."""
+    if y is None:
+        raise ValueError(f"{owner} requires y to be passed, but the target y is None.")
+    y = np.asarray(y)
+    if y.ndim < 1 or len(y) != n:
+        raise ValueError(f"y of {owner} must hold one target for each of {n} samples. Got shape {y.shape} instead.")
+    require_one_kind(owner, y)
+    assert_all_finite(y, input_name="y")
+    return y
+
+
+def require_one_kind(owner: str, y: np.ndarray) -> None:
+    """Raise one sentence where an array of objects holds texts and other things, which have no order."""
+    if y.dtype.kind == "O" and len({isinstance(value, str) for value in y.flat}) > 1:
+        other = next(value for value in y.flat if not isinstance(value, str))
+        raise ValueError(f"y of {owner} must hold targets of one kind. Got texts and {other!r}.")
 
 
 def check_numbers(estimator: Any, X: Any, y: Any) -> np.ndarray:

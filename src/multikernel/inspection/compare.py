@@ -22,15 +22,15 @@ from sklearn.metrics import check_scoring, get_scorer_names
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import _num_samples
 
-from multikernel.estimators.baselines.weights import check_labels
 from multikernel.estimators.splits import splits_of
-from multikernel.estimators.validation import as_numbers
+from multikernel.estimators.validation import check_labels
 from multikernel.gram.stack import KernelStack, stack_kernels
 from multikernel.gram.storage import storage_dtype
 from multikernel.inspection.comparison import Comparison
 from multikernel.inspection.methods import learned, make_methods, takes_stack
 from multikernel.inspection.records import Records, fingerprint
 from multikernel.kernels.bank import KernelBank, take_rows
+from multikernel.training.computed import as_numbers
 
 # samples of each class that are fitted before the first timing
 _FEW = 9

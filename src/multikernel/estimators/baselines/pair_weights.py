@@ -17,8 +17,9 @@ from numba import njit
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
+from multikernel.estimators.baselines.messages import Tell, warn_interrupted
 from multikernel.estimators.baselines.pair_draws import AllPairs, DrawnPairs, draw_pairs
-from multikernel.estimators.baselines.weights import KernelWeights, Tell, shares, warn_interrupted
+from multikernel.estimators.baselines.weights import KernelWeights, shares
 from multikernel.kernels.base import is_integer, is_real
 from multikernel.solution import CONVERGED, INTERRUPTED, MAX_ITER
 
