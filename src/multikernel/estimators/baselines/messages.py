@@ -1,4 +1,4 @@
-"""What a baseline says while it is fitted: progress on the terminal, the user's callback, and a warning after Ctrl-C."""
+"""What a baseline says during a fit: progress on the terminal, the user's callback, and a warning after Ctrl-C."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from multikernel.training.core import Settings
 from multikernel.training.progress import progress
 
-# receives a row: a dict with "gap" and "active" after an iteration, or "done", "of" and "parts" after a part of the work
+# receives a row: a dict with "gap" and "active" after an iteration, or "done", "of" and "parts" after part of the work
 Tell = Callable[[dict], None]
 
 

@@ -31,9 +31,10 @@ from multikernel.estimators.baselines.online_loops import (
     visit_features,
     visit_kernels,
 )
-from multikernel.estimators.baselines.weights import ROUNDING, row_blocks
+from multikernel.estimators.baselines.weights import ROUNDING
 from multikernel.gram.base import Gram
 from multikernel.gram.dense import AffineForm, DenseGram
+from multikernel.training.expansion import BLOCK_BYTES
 
 
 @dataclass(frozen=True)
@@ -197,7 +198,9 @@ class KernelBlocks(Blocks):
         if self._matrices is not None:
             self._visit(rule, self._matrices, order, order, y, cost, limits)
             return
-        for part in row_blocks(self.gram, order):
+        size = max(1, BLOCK_BYTES // (self.n_blocks * self.n_samples * self.gram.dtype.itemsize))
+        for first in range(0, len(order), size):
+            part = order[first : first + size]
             self._visit(rule, List(self.gram.rows(part)), np.arange(len(part)), part, y, cost, limits)
 
     def _visit(self, rule, K, slots, order, y, cost, limits):

@@ -12,6 +12,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from math import isqrt
 from typing import Any
 
 import numpy as np
@@ -174,19 +175,20 @@ def _check_weight(sample_weight: Any, n: int) -> np.ndarray:
 
 
 def rows_at_once(gram: Gram) -> int:
-    """Return how many rows of all kernels to read at once, so that they take a bounded memory.
+    """Return how many rows of all kernels to read at once: a bounded memory, and a small part of the kernels.
 
     Examples
     --------
     >>> import numpy as np
     >>> rows_at_once(as_gram(np.eye(1024)[None]))
-    2048
+    32
     """
-    return max(1, BLOCK_BYTES // (gram.n_kernels * gram.n_samples * gram.dtype.itemsize))
+    most = BLOCK_BYTES // (gram.n_kernels * gram.n_samples * gram.dtype.itemsize)
+    return max(1, min(most, isqrt(gram.n_samples)))
 
 
 def row_blocks(gram: Gram, rows: np.ndarray) -> Iterator[np.ndarray]:
-    """Split rows that are asked of all kernels into blocks of bounded memory."""
+    """Split rows that are asked of all kernels into blocks of `rows_at_once`."""
     size = rows_at_once(gram)
     for lo in range(0, len(rows), size):
         yield rows[lo : lo + size]
