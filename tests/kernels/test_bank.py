@@ -175,11 +175,13 @@ def test_bank():
         "two: rbf(width=1)",
         "two: rbf(width=2)",
     ]
-    assert [bank.claims_psd(k) for k in range(6)] == [True, True, True, False, True, True]
+    assert bank.known_psd.tolist() == [True, True, True, False, True, True]
     assert bank.steps == ("variance",) and not hasattr(spec[0], "n_features_in_")
     np.testing.assert_allclose(bank.raw(2, frame[:3], frame), X[:3][:, [3, 0]] @ X[:, [3, 0]].T)
     np.testing.assert_allclose(bank.raw_diag(2, frame), (X[:, [3, 0]] ** 2).sum(axis=1))
+    np.testing.assert_array_equal(bank.raw_diags(X), [bank.raw_diag(k, X) for k in range(6)])
     np.testing.assert_allclose(bank.raw(2, X), bank.raw(2, frame))
+    assert bank.without_features() == [name for name in bank.names if name != "lin"]
     some = pickle.loads(pickle.dumps(bank.take([4, 2])))
     assert some.names == ["two: rbf(width=1)", "lin"]
     assert np.array_equal(some.raw(0, frame), bank.raw(4, frame))
@@ -226,6 +228,18 @@ def test_raw_each_equals_raw(d):
         for k, K in seen.items():
             assert np.array_equal(K, bank.raw(k, *arguments))
     assert sorted(k for k, _ in bank.raw_each(X, kernels=[5, 0, 2])) == [0, 2, 5]
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e-25, 1e25])
+def test_exponentials_in_single_precision_where_its_range_allows(unit):
+    X = unit * samples(20, 4)
+    bank = KernelBank.fit([RBF(), RBF(factor=2.0), Matern()], X)
+    for arguments in ((X,), (X[:3], X)):
+        seen = dict(bank.raw_each(*arguments, dtype=np.float32))
+        for k, K in seen.items():
+            # the squares of tiny and huge distances are out of the range of single precision; Matern is no exponential
+            assert K.dtype == (np.float32 if unit == 1.0 and k < 2 else np.float64)
+            np.testing.assert_allclose(K, bank.raw(k, *arguments), rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -288,4 +302,4 @@ def test_gaussian_process_kernels():
     np.testing.assert_allclose(bank.raw(0, X), gp.RBF(2.0)(X[:, :2]), rtol=1e-12)
     np.testing.assert_allclose(bank.raw_diag(0, X), np.ones(30))
     np.testing.assert_allclose(bank.raw_diag(1, X), gp.DotProduct().diag(X))
-    assert not bank.claims_psd(0)
+    assert not bank.known_psd[0]

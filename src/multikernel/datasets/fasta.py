@@ -24,7 +24,9 @@ _IUPAC = {
     "rna": b"ACGTURYSWKMBDHVN-.",
     "protein": _LETTERS + b"*-.",
 }
+# the first two bytes of compressed files
 _GZIP = b"\x1f\x8b"
+# Problems that the warning lists: more of them make it hard to read.
 _SHOWN = 5
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.validation import check_is_fitted
 
-from multikernel.estimators.reporting import warn_unfinished
+from multikernel.estimators.reporting import FINISHED, warn_unfinished
 from multikernel.estimators.validation import Samples, check_samples
 from multikernel.threads import resolve_threads
 from multikernel.training.core import Fit, Settings, Targets
@@ -38,6 +38,7 @@ class BaseMKL(_BaseComposition):
     callback: Callable[[dict], None] | None = None
     # a Model; of a baseline whose kernels have coefficients of their own, another object with an expansion
     model_: Any
+    classes_: np.ndarray
 
     # ---- parameters: name__gamma of the entries (name, kernel, columns)
 
@@ -95,14 +96,12 @@ class BaseMKL(_BaseComposition):
         """Return how to train, from the parameters; ``own`` takes the place of some."""
         names = ("normalize", "psd", "gram", "memory_limit", "verbose", "solver", "tol", "max_iter")
         given = {name: getattr(self, name) for name in names if hasattr(self, name)}
-        given |= {"n_threads": resolve_threads(self.n_jobs), "callback": self._row_callback()}
+        given["n_threads"] = resolve_threads(self.n_jobs)
+        given["callback"] = None if self.callback is None else self._row_callback(self.callback)
         return Settings(type(self).__name__, **{**given, **own})
 
-    def _row_callback(self) -> Callable[[dict], None] | None:
-        """Return the user's callback, to which "evaluate" comes as "decision_function", for samples of any kind."""
-        callback = self.callback
-        if callback is None:
-            return None
+    def _row_callback(self, callback: Callable[[dict], None]) -> Callable[[dict], None]:
+        """Return a callback to which "evaluate" comes as "decision_function", for samples of any kind."""
 
         def tell(row: dict) -> None:
             evaluate = row.pop("evaluate")
@@ -123,13 +122,16 @@ class BaseMKL(_BaseComposition):
         prepared = prepare(self.kernels, samples.X, samples.weight, settings)
         fit = train(prepared, targets, settings)
         self._set(publish(fit), fit, samples)
-        warn_unfinished(self, fit)
+        if any(solution.status not in FINISHED for solution in fit.solutions):
+            warn_unfinished(self, fit)
         return self
 
     def _set(self, model: Model, fit: Fit, samples: Samples) -> None:
         """Set the fitted attributes of a model; subclasses add their own."""
         self.model_ = model
-        vars(self).update(model.attributes(), support_=samples.kept[model.support])
+        self.__dict__.update(model.attributes, support_=samples.kept[model.support])
+        if len(samples.classes):
+            self.classes_ = samples.classes
 
     # ---- evaluation
 

@@ -12,22 +12,13 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.metaestimators import available_if
 
 from multikernel.estimators.base import BaseMKL
-from multikernel.estimators.validation import Samples
 from multikernel.losses import Logistic, Multinomial
-from multikernel.training.core import Fit
-from multikernel.training.publish import Model
 
 
 class ClassifierFace(ClassifierMixin, BaseMKL):
     """A classifier: one output for two classes, one for each of more, or one for each pair of them."""
 
     multiclass: str = "joint"
-    classes_: np.ndarray
-
-    def _set(self, model: Model, fit: Fit, samples: Samples) -> None:
-        super()._set(model, fit, samples)
-        assert samples.classes is not None
-        self.classes_ = samples.classes
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Return how clearly each sample belongs to each class.

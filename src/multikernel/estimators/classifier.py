@@ -6,13 +6,17 @@ from itertools import combinations
 from typing import Any
 
 from multikernel.estimators.classes import ProbabilityFace
+from multikernel.estimators.docstrings import documented
 from multikernel.estimators.validation import GRAM_OR_FEATURES, Samples, check_classes, check_parameters, loss_rule
 from multikernel.kernels.class_kernels import embed_classes
 from multikernel.training.core import Fit
 from multikernel.training.publish import Model
 from multikernel.training.targets import CLASSIFICATION, Classification
 
+CLASSIFIER_RULES = {"loss": loss_rule(CLASSIFICATION, "classification"), "gram": GRAM_OR_FEATURES}
 
+
+@documented
 class MKLClassifier(ProbabilityFace):
     """Classification that learns the weights of its kernels: support vectors, least squares, or any convex loss.
 
@@ -25,15 +29,7 @@ class MKLClassifier(ProbabilityFace):
 
     Parameters
     ----------
-    kernels : "rbf", kernel, list, or "precomputed", default="rbf"
-        "rbf": Gaussian kernels at several widths around the median distance, on all columns. A list holds
-        kernels of `multikernel.kernels`, callables k(X, Y), families, or triples (name, kernel, columns);
-        parameters of the latter are set as ``name__gamma``. With "precomputed", X is what `stack_kernels`
-        returns.
-    norm : float, default=1.0
-        Norm of the weights, from 1 (few kernels) over 2 (all useful kernels) to infinity (the plain sum).
-    C : float, default=1.0
-        Cost of the losses.
+    <kernels, norm, C>
     loss : {"hinge", "squared", "squared_hinge", "smooth_hinge", "logistic", "multinomial"} or Loss, default="hinge"
         Loss: max(0, 1 - yf), (y - f)^2, max(0, 1 - yf)^2, log(1 + exp(10 (1 - yf))) / 10, log(1 + exp(-yf)), or an
         object of `multikernel.losses` such as ``SmoothHinge(sigma=20)`` or one of your own. In the problem above y'a
@@ -51,75 +47,24 @@ class MKLClassifier(ProbabilityFace):
     fit_intercept : bool, default=True
         Whether the decision function has an intercept, one per column, which asks sum a = 0 of every column; the
         problem of [3]_ has none.
-    normalize : None, "variance", "cosine", "center", "trace" or list of these, default="variance"
-        Scaling of every kernel, learned on the training samples.
-    psd : {"error", "clip", "shift", "flip"}, default="error"
-        What to do about a kernel with negative eigenvalues: refuse it, set them to zero, add a multiple of
-        the identity, or flip their sign. Clipped and flipped kernels keep all training samples.
-    solver : str or Solver, default="auto"
-        Outer algorithm; all reach the same optimum.
-    tol : float, default=1e-3
-        Relative duality gap to reach.
-    max_iter : int, default=500
-        Largest number of outer iterations.
-    class_weight : None, "balanced" or dict, default=None
-        Factors of C by class.
-    gram : {"auto", "dense", "lazy", "memmap", "features"}, default="auto"
-        Where kernels are kept: in memory, computed row by row, in a temporary file, or not at all, with explicit
-        features in their place; "auto" takes features from 20,000 samples on where all kernels have them.
-    memory_limit : float, str or None, default=None
-        Bytes, or a text such as "2GB", that kernels may take; None for half of the free memory.
-    verbose : int, default=0
-        1 shows progress on the terminal, 2 one line per iteration.
-    n_jobs : int or None, default=None
-        Threads; None for all that are available.
-    callback : callable, default=None
-        Called after each iteration with its row of ``history_``, a dict that has two entries more: "problem", which
-        problem is being solved, and "decision_function", a function that evaluates the iteration's model on samples.
+    <normalize, psd, solver, tol, max_iter, class_weight, gram_or_features, memory_limit, verbose, n_jobs, callback>
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        The classes.
+    <classes_>
     weights_ : ndarray of shape (p,)
         Kernel weights beta. With T problems (more than two classes) of shape (T, p); the other attributes
         likewise gain a first axis, or become lists. With ``multiclass="joint"`` there is one problem, and only
         ``dual_coef_`` and ``intercept_`` gain an axis, one entry per class.
-    kernel_names_ : list of str
-        Names of the kernels.
-    kernel_contributions_ : ndarray of shape (p,)
-        cov(f_k, f) / var(f) over the training samples, f_k = beta_k K_k a: shares that sum to one.
+    <kernel_names_, kernel_contributions_>
     output_kernel_ : ndarray of shape (c, c)
         With output kernels: the learned kernel on the classes, the sum over the pairs of weight times kernel on the
         classes. ``weights_`` and ``kernel_names_`` ("input x output") then have an entry for each pair.
     class_embedding_ : ndarray of shape (c, c - 1)
         With output kernels: points, one a class, with the distances of ``output_kernel_``; longest axes first.
-    dual_coef_ : ndarray of shape (n_support,)
-        Signed coefficients a of the support vectors.
-    support_ : ndarray of shape (n_support,)
-        Rows of the training samples that are support vectors of some problem.
-    intercept_ : float
-        Intercept.
-    objective_, dual_objective_ : float
-        Primal value of the model, and a lower bound on the optimum.
-    duality_gap_ : float
-        Their relative distance.
-    n_iter_ : int
-        Outer iterations.
-    status_ : str
-        "converged", "max_iter", "stalled" or "interrupted".
-    history_ : dict of ndarrays
-        time, upper, lower, gap and number of active kernels after each iteration.
-    solver_ : str
-        The solver that ran.
-    gram_ : GramInfo
-        How the kernels were kept: kind, dtype, nbytes.
+    <dual_coef_, support_, intercept_, certificate, columns>
     pairs_ : list of tuple
         With ``multiclass="ovo"`` and more than two classes: the classes (negative, positive) of each problem.
-    n_features_in_ : int
-        Number of columns of X.
-    feature_names_in_ : ndarray of str
-        Names of the columns, where X was a data frame.
 
     References
     ----------
@@ -204,7 +149,7 @@ class MKLClassifier(ProbabilityFace):
         MKLClassifier
             The fitted estimator.
         """
-        check_parameters(self, loss=loss_rule(CLASSIFICATION, "classification"), gram=GRAM_OR_FEATURES)
+        check_parameters(self, **CLASSIFIER_RULES)
         samples = check_classes(self, X, y, sample_weight)
         spec = self._spec(samples)
         return self._learn(samples, spec, self._settings(features_need=spec.features_need))

@@ -9,6 +9,7 @@ from sklearn.base import TransformerMixin
 from sklearn.metrics import pairwise_distances_chunked
 
 from multikernel.estimators.classes import ClassifierFace
+from multikernel.estimators.docstrings import documented
 from multikernel.estimators.validation import Samples, check_classes, check_parameters, one_of
 from multikernel.machines.ridge import Ridge
 from multikernel.training.core import Fit
@@ -19,6 +20,7 @@ from multikernel.training.targets import one_problem
 _NEGLIGIBLE = 1e-9
 
 
+@documented
 class DiscriminantMKLClassifier(TransformerMixin, ClassifierFace):
     """Regularised kernel discriminant analysis that learns the weights of its kernels.
 
@@ -32,8 +34,7 @@ class DiscriminantMKLClassifier(TransformerMixin, ClassifierFace):
 
     Parameters
     ----------
-    kernels : "rbf", kernel, list, or "precomputed", default="rbf"
-        As in `MKLClassifier`.
+    <kernels>
     reg : float, default=1e-3
         lambda; the mix of kernels it is added to has trace one.
     norm : float, default=1.0
@@ -45,13 +46,11 @@ class DiscriminantMKLClassifier(TransformerMixin, ClassifierFace):
         Number of neighbours.
     normalize : None, "cosine", "variance" or list of these, default=None
         Scaling of every kernel before it is centred and divided by its trace.
-    psd, solver, tol, max_iter, gram, memory_limit, verbose, n_jobs, callback
-        As in `MKLClassifier`.
+    <psd, solver, tol, max_iter, gram, memory_limit, verbose, n_jobs, callback>
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        The classes.
+    <classes_>
     weights_ : ndarray of shape (p,)
         Kernel weights beta, of sum one.
     theta_ : ndarray of shape (p,)
@@ -65,7 +64,8 @@ class DiscriminantMKLClassifier(TransformerMixin, ClassifierFace):
         the largest first, d at most the number of classes less one.
     centroids_ : ndarray of shape (n_classes, d)
         Means of the classes in the discriminant space.
-    kernel_names_, kernel_contributions_, dual_coef_, n_iter_, status_, history_, solver_, gram_, n_features_in_
+    <kernel_names_, kernel_contributions_, dual_coef_, support_>
+    n_iter_, status_, history_, solver_, gram_, model_, n_features_in_
         As in `MKLClassifier`.
 
     References

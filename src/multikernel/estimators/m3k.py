@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any
 
-import numpy as np
-
 from multikernel.estimators.classes import ClassifierFace
-from multikernel.estimators.validation import RULES, Samples, check_classes, check_parameters
+from multikernel.estimators.docstrings import documented
+from multikernel.estimators.validation import Rule, Samples, check_classes, check_parameters
 from multikernel.training.core import Fit
 from multikernel.training.margin_targets import MarginClassification
 from multikernel.training.publish import Model
 
-FINITE_NORM = (lambda v: RULES["norm"][0](v) and v < np.inf, "a finite number of at least 1")
+FINITE_NORM = Rule("a finite number of at least 1", (Real,), 1.0, open_high=True)
 
 
+@documented
 class M3KClassifier(ClassifierFace):
     """Maximum margin multiple kernel classification (M3K): joint multiclass learning held to a kernel margin.
 
@@ -31,8 +32,7 @@ class M3KClassifier(ClassifierFace):
 
     Parameters
     ----------
-    kernels : "rbf", kernel, list, or "precomputed", default="rbf"
-        As those of `MKLClassifier`.
+    <kernels>
     gamma0 : "max" or float, default="max"
         Smallest kernel margin of the mix, in the units of the normalised kernels; "max" for the largest that any
         weights have. ``-inf`` leaves the constraint out.
@@ -42,19 +42,14 @@ class M3KClassifier(ClassifierFace):
     norm : float, default=1.0
         Norm of the weights, 1 or more. Above 1 the margin must not be negative, as the set ||beta|| <= 1 would then
         hold weights of zero.
-    C : float, default=1.0
-        Cost of the losses.
+    <C>
     normalize : None, "variance", "cosine", "center", "trace" or list of these, default="variance"
         Scaling of every kernel, learned on the training samples; the paper takes ``["center", "cosine"]``.
-    psd, solver, tol, max_iter, class_weight, gram, memory_limit, verbose, n_jobs, callback
-        As those of `MKLClassifier`.
+    <psd, solver, tol, max_iter, class_weight, gram, memory_limit, verbose, n_jobs, callback>
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        The classes.
-    weights_ : ndarray of shape (p,)
-        Kernel weights beta.
+    <classes_, weights_>
     margin_ : float
         Kernel margin of the mix, at least ``gamma0_``.
     gamma0_ : float
@@ -65,10 +60,7 @@ class M3KClassifier(ClassifierFace):
         A of the support vectors.
     intercept_ : ndarray of shape (n_classes,)
         Zeros.
-    objective_, dual_objective_, duality_gap_, n_iter_, status_, history_, solver_, gram_
-        As those of `MKLClassifier`.
-    kernel_names_, kernel_contributions_, support_, n_features_in_, feature_names_in_
-        As those of `MKLClassifier`.
+    <kernel_names_, kernel_contributions_, support_, certificate, columns>
 
     See Also
     --------

@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.base import OutlierMixin
 
 from multikernel.estimators.base import BaseMKL
+from multikernel.estimators.docstrings import documented
 from multikernel.estimators.validation import Samples, check_parameters, check_unlabelled
 from multikernel.machines.box import ON_BOUND
 from multikernel.machines.oneclass import OneClass
@@ -37,12 +38,14 @@ def one_class(owner: str, weight: np.ndarray, nu: float, prepared: Prepared) -> 
 
 def lower_border(target: Target, solution: Solution, dtype: np.dtype) -> Solution:
     """Return the solution with rho, or less: at most nu n samples, those on their bound, may have f_i < rho."""
+    assert isinstance(target.machine, OneClass)
     f = solution.weights @ solution.outputs
     inside = f[solution.dual_coef < (1.0 - ON_BOUND) * target.machine.hi]
     rounding = 16 * np.finfo(dtype).eps * np.abs(f).max()
     return replace(solution, intercept=rounding - float(min(-solution.intercept, inside.min(initial=np.inf))))
 
 
+@documented
 class MKLOneClass(OutlierMixin, BaseMKL):
     """One-class support vector machine that learns the weights of its kernels.
 
@@ -57,76 +60,29 @@ class MKLOneClass(OutlierMixin, BaseMKL):
 
     Parameters
     ----------
-    kernels : "rbf", kernel, list, or "precomputed", default="rbf"
-        "rbf": Gaussian kernels at several widths around the median distance, on all columns. A list holds
-        kernels of `multikernel.kernels`, callables k(X, Y), families, or triples (name, kernel, columns);
-        parameters of the latter are set as ``name__gamma``. With "precomputed", X is what `stack_kernels`
-        returns.
+    <kernels>
     nu : float, default=0.5
         Upper bound on the fraction of training samples that are outliers, lower bound on the fraction of
         support vectors, above 0 and at most 1.
-    norm : float, default=1.0
-        Norm of the weights, from 1 (few kernels) over 2 (all useful kernels) to infinity (the plain sum).
+    <norm>
     normalize : None, "variance", "cosine", "trace" or list of these, default="variance"
         Scaling of every kernel, learned on the training samples. Centred kernels are refused: their optimum is
         zero.
-    psd : {"error", "clip", "shift", "flip"}, default="error"
-        What to do about a kernel with negative eigenvalues: refuse it, set them to zero, add a multiple of
-        the identity, or flip their sign. Clipped and flipped kernels keep all training samples.
-    solver : str or Solver, default="auto"
-        Outer algorithm; all reach the same optimum.
-    tol : float, default=1e-3
-        Relative duality gap to reach.
-    max_iter : int, default=500
-        Largest number of outer iterations.
-    gram : {"auto", "dense", "lazy", "memmap"}, default="auto"
-        Where kernels are kept: in memory, computed row by row, or in a temporary file.
-    memory_limit : float, str or None, default=None
-        Bytes, or a text such as "2GB", that kernels may take; None for half of the free memory.
-    verbose : int, default=0
-        1 shows progress on the terminal, 2 one line per iteration.
-    n_jobs : int or None, default=None
-        Threads; None for all that are available.
-    callback : callable, default=None
-        Called after each iteration with its row of ``history_``, a dict that has two entries more: "problem", which
-        problem is being solved, and "decision_function", a function that evaluates the iteration's model on samples.
+    <psd, solver, tol, max_iter, gram, memory_limit, verbose, n_jobs, callback>
 
     Attributes
     ----------
-    weights_ : ndarray of shape (p,)
-        Kernel weights beta.
-    kernel_names_ : list of str
-        Names of the kernels.
-    kernel_contributions_ : ndarray of shape (p,)
-        cov(f_k, f) / var(f) over the training samples, f_k = beta_k K_k a: shares that sum to one.
+    <weights_, kernel_names_, kernel_contributions_>
     dual_coef_ : ndarray of shape (n_support,)
         Coefficients a of the support vectors; they sum to one.
-    support_ : ndarray of shape (n_support,)
-        Rows of the training samples that are support vectors.
+    <support_>
     offset_ : float
         The border rho: ``decision_function = score_samples - offset_``. It is lowered by as much as the solution is
         inexact, so that samples on the border are inliers and no more than a fraction nu of the training samples are
         outliers, whatever ``tol``.
     intercept_ : float
         ``-offset_``.
-    objective_, dual_objective_ : float
-        Primal value of the model, and a lower bound on the optimum; at most zero at the optimum.
-    duality_gap_ : float
-        Their relative distance.
-    n_iter_ : int
-        Outer iterations.
-    status_ : str
-        "converged", "max_iter", "stalled" or "interrupted".
-    history_ : dict of ndarrays
-        time, upper, lower, gap and number of active kernels after each iteration.
-    solver_ : str
-        The solver that ran.
-    gram_ : GramInfo
-        How the kernels were kept: kind, dtype, nbytes.
-    n_features_in_ : int
-        Number of columns of X.
-    feature_names_in_ : ndarray of str
-        Names of the columns, where X was a data frame.
+    <certificate, columns>
 
     References
     ----------

@@ -8,8 +8,11 @@ import numpy as np
 from sklearn.base import RegressorMixin
 
 from multikernel.estimators.base import BaseMKL
+from multikernel.estimators.docstrings import documented
 from multikernel.estimators.validation import GRAM_OR_FEATURES, Samples, check_parameters, check_regression, loss_rule
 from multikernel.training.targets import REGRESSION, Regression
+
+REGRESSOR_RULES = {"loss": loss_rule(REGRESSION, "regression"), "gram": GRAM_OR_FEATURES}
 
 
 class RegressorFace(RegressorMixin, BaseMKL):
@@ -32,6 +35,7 @@ class RegressorFace(RegressorMixin, BaseMKL):
         return outputs[:, 0] if outputs.shape[1] == 1 else outputs
 
 
+@documented
 class MKLRegressor(RegressorFace):
     """Regression that learns the weights of its kernels: support vectors, least squares, or any convex loss.
 
@@ -46,15 +50,7 @@ class MKLRegressor(RegressorFace):
 
     Parameters
     ----------
-    kernels : "rbf", kernel, list, or "precomputed", default="rbf"
-        "rbf": Gaussian kernels at several widths around the median distance, on all columns. A list holds
-        kernels of `multikernel.kernels`, callables k(X, Y), families, or triples (name, kernel, columns);
-        parameters of the latter are set as ``name__gamma``. With "precomputed", X is what `stack_kernels`
-        returns.
-    norm : float, default=1.0
-        Norm of the weights, from 1 (few kernels) over 2 (all useful kernels) to infinity (the plain sum).
-    C : float, default=1.0
-        Cost of the losses.
+    <kernels, norm, C>
     loss : {"epsilon_insensitive", "squared", "huber", "logcosh"} or Loss, default="epsilon_insensitive"
         Loss: max(0, |y - f| - epsilon), (y - f)^2, Huber's with delta = 1, log cosh(y - f), or an object of
         `multikernel.losses` such as ``Huber(delta=0.5)`` or one of your own.
@@ -62,62 +58,17 @@ class MKLRegressor(RegressorFace):
         Half the width of the tube in which errors cost nothing, in the units of y; "epsilon_insensitive" only.
     fit_intercept : bool, default=True
         Whether the prediction has an intercept.
-    normalize : None, "variance", "cosine", "center", "trace" or list of these, default="variance"
-        Scaling of every kernel, learned on the training samples.
-    psd : {"error", "clip", "shift", "flip"}, default="error"
-        What to do about a kernel with negative eigenvalues: refuse it, set them to zero, add a multiple of
-        the identity, or flip their sign. Clipped and flipped kernels keep all training samples.
-    solver : str or Solver, default="auto"
-        Outer algorithm; all reach the same optimum.
-    tol : float, default=1e-3
-        Relative duality gap to reach.
-    max_iter : int, default=500
-        Largest number of outer iterations.
-    gram : {"auto", "dense", "lazy", "memmap", "features"}, default="auto"
-        Where kernels are kept: in memory, computed row by row, in a temporary file, or not at all, with explicit
-        features in their place; "auto" takes features from 20,000 samples on where all kernels have them.
-    memory_limit : float, str or None, default=None
-        Bytes, or a text such as "2GB", that kernels may take; None for half of the free memory.
-    verbose : int, default=0
-        1 shows progress on the terminal, 2 one line per iteration.
-    n_jobs : int or None, default=None
-        Threads; None for all that are available.
-    callback : callable, default=None
-        Called after each iteration with its row of ``history_``, a dict that has two entries more: "problem", which
-        problem is being solved, and "decision_function", a function that evaluates the iteration's model on samples.
+    <normalize, psd, solver, tol, max_iter, gram_or_features, memory_limit, verbose, n_jobs, callback>
 
     Attributes
     ----------
-    weights_ : ndarray of shape (p,)
-        Kernel weights beta.
-    kernel_names_ : list of str
-        Names of the kernels.
-    kernel_contributions_ : ndarray of shape (p,)
-        cov(f_k, f) / var(f) over the training samples, f_k = beta_k K_k a: shares that sum to one.
+    <weights_, kernel_names_, kernel_contributions_>
     dual_coef_ : ndarray of shape (n_support,) or (n_targets, n_support)
         Signed coefficients a of the support vectors.
-    support_ : ndarray of shape (n_support,)
-        Rows of the training samples that are support vectors.
+    <support_>
     intercept_ : float or ndarray of shape (n_targets,)
         Intercept.
-    objective_, dual_objective_ : float
-        Primal value of the model, and a lower bound on the optimum.
-    duality_gap_ : float
-        Their relative distance.
-    n_iter_ : int
-        Outer iterations.
-    status_ : str
-        "converged", "max_iter", "stalled" or "interrupted".
-    history_ : dict of ndarrays
-        time, upper, lower, gap and number of active kernels after each iteration.
-    solver_ : str
-        The solver that ran.
-    gram_ : GramInfo
-        How the kernels were kept: kind, dtype, nbytes.
-    n_features_in_ : int
-        Number of columns of X.
-    feature_names_in_ : ndarray of str
-        Names of the columns, where X was a data frame.
+    <certificate, columns>
 
     References
     ----------
@@ -193,7 +144,7 @@ class MKLRegressor(RegressorFace):
         MKLRegressor
             The fitted estimator.
         """
-        check_parameters(self, loss=loss_rule(REGRESSION, "regression"), gram=GRAM_OR_FEATURES)
+        check_parameters(self, **REGRESSOR_RULES)
         samples = check_regression(self, X, y, sample_weight)
         spec = self._spec(samples)
         return self._learn(samples, spec, self._settings(features_need=spec.features_need))

@@ -11,11 +11,14 @@ from multikernel.losses import Loss
 from multikernel.solution import CONVERGED, INTERRUPTED, MAX_ITER, SETTLED, Solution
 from multikernel.training.core import Fit
 
+# how a run ends that did what it was asked for
+FINISHED = (CONVERGED, SETTLED)
+
 
 def warn_unfinished(estimator: Any, fit: Fit) -> None:
     """Warn of problems that did not reach their gap: what happened, likely causes, what to try."""
     for target, solution in zip(fit.targets, fit.solutions, strict=True):
-        if solution.status not in (CONVERGED, SETTLED):
+        if solution.status not in FINISHED:
             where = f" on the problem {target.label!r}" if len(fit.targets) > 1 else ""
             warnings.warn(_sentence(estimator, where, solution), ConvergenceWarning, stacklevel=4)
 

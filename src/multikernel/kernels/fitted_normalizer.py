@@ -1,10 +1,10 @@
 """A learned normalisation.
 
-On the training samples it is one affine form of the raw matrix,
+On the training samples all steps together are one affine form of the raw matrix,
 
     K~_ij = scale * u_i u_j K_ij - sum_t (A_it B_jt + B_it A_jt)
 
-and the same steps, one after the other, on test rows.
+On test rows the steps are applied one after the other, with the statistics of the training samples.
 """
 
 from __future__ import annotations
@@ -14,15 +14,12 @@ from typing import Any
 
 import numpy as np
 
-# A sample has no length where its squared length is below this fraction of the terms it is the difference of.
-NO_LENGTH = 1e-14
-
-ROWS = 256
+from multikernel.kernels.base import BLOCK, ROUNDING
 
 
 @dataclass(frozen=True)
 class _Rows:
-    """Test rows K, the diagonal d of the test samples, and the size of the terms d is the difference of.
+    """Test rows K, the diagonal d of the test samples, and the sum of the sizes of the terms that make up d.
 
     Each is an array, or None where no step needs it.
     """
@@ -47,7 +44,7 @@ class Divide:
 class Cosine:
     """Divide by the lengths of both samples."""
 
-    inverse: np.ndarray  # 1 / sqrt of the training diagonal, 0 for samples of no length
+    inverse: np.ndarray  # 1 / sqrt of the training diagonal, 0 where that is zero
 
     def apply(self, x: _Rows, cols) -> _Rows:
         """Return the normalised test rows."""
@@ -94,6 +91,10 @@ class FittedNormalizer:
     degenerate : bool
         Whether the kernel is constant, or zero, up to rounding: such a kernel is left at its scale, and is
         zero once centred.
+    centred : bool
+        Whether test rows need all training columns.
+    needs_diag : bool
+        Whether test rows need the raw diagonal k(x, x) of the test samples.
     """
 
     steps: tuple[str, ...]
@@ -105,15 +106,8 @@ class FittedNormalizer:
     degenerate: bool = False
     _parts: tuple = field(default=(), repr=False)
 
-    @property
-    def centred(self) -> bool:
-        """Whether test rows need all training columns."""
-        return "center" in self.steps
-
-    @property
-    def needs_diag(self) -> bool:
-        """Whether test rows need the raw diagonal k(x, x) of the test samples."""
-        return "cosine" in self.steps
+    centred: bool = False
+    needs_diag: bool = False
 
     def train_block(self, K: np.ndarray, rows=slice(None), cols=None) -> np.ndarray:
         """Normalise a block of the raw training matrix.
@@ -135,8 +129,8 @@ class FittedNormalizer:
         out = np.empty(K.shape, dtype=_precision(K))
         ids = np.arange(self.n_samples)
         rows, cols = ids[rows], ids[cols]
-        for i in range(0, K.shape[0], ROWS):
-            out[i : i + ROWS] = self._affine(K[i : i + ROWS], rows[i : i + ROWS], cols)
+        for i in range(0, K.shape[0], BLOCK):
+            out[i : i + BLOCK] = self._affine(K[i : i + BLOCK], rows[i : i + BLOCK], cols)
         return out
 
     def _affine(self, K: np.ndarray, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
@@ -187,9 +181,9 @@ class FittedNormalizer:
             raise ValueError(f"The test rows must have {n} columns, one per training sample. Got shape {K.shape}.")
         diag = self._test_diag(diag, K.shape[0])
         out = np.zeros(K.shape, dtype=_precision(K))
-        for i in range(0, K.shape[0] if self.scale != 0 else 0, ROWS):
-            chunk = slice(i, i + ROWS)
-            out[chunk] = self._walk(K[chunk], None if diag is None else diag[chunk], cols).K
+        for i in range(0, K.shape[0] if self.scale != 0 else 0, BLOCK):
+            chunk = slice(i, i + BLOCK)
+            out[chunk] = self._apply_steps(K[chunk], None if diag is None else diag[chunk], cols).K
         return out
 
     def cross_diag(self, diag: np.ndarray, K: np.ndarray | None = None) -> np.ndarray:
@@ -208,10 +202,16 @@ class FittedNormalizer:
             raise ValueError("Centred kernels need the test rows for the diagonal of test samples. Got None.")
         diag = np.asarray(diag, dtype=np.float64)
         out = np.empty(len(diag))
-        for i in range(0, len(diag), ROWS):
-            chunk = slice(i, i + ROWS)
-            out[chunk] = self._walk(None if K is None else K[chunk], diag[chunk], None).d
+        for i in range(0, len(diag), BLOCK):
+            chunk = slice(i, i + BLOCK)
+            out[chunk] = self._apply_steps(None if K is None else K[chunk], diag[chunk], None).d
         return out
+
+    def without_centring(self) -> FittedNormalizer:
+        """Return the normaliser of the other steps, for test rows whose means do not matter."""
+        steps = tuple(step for step in self.steps if step != "center")
+        parts = tuple(part for part in self._parts if not isinstance(part, Center))
+        return replace(self, A=None, B=None, steps=steps, _parts=parts, centred=False)
 
     def take(self, cols) -> FittedNormalizer:
         """Return the normaliser of the kernel restricted to some training samples; itself where `centred`."""
@@ -221,7 +221,7 @@ class FittedNormalizer:
         u = None if self.u is None else self.u[cols]
         return replace(self, n_samples=len(np.arange(self.n_samples)[cols]), u=u, _parts=parts)
 
-    def _walk(self, K, d, cols) -> _Rows:
+    def _apply_steps(self, K, d, cols) -> _Rows:
         """Apply the steps, one after the other, to test rows and their diagonal."""
         K = None if K is None else np.array(K, dtype=np.float64)
         x = _Rows(K, d, None if d is None else np.abs(d))
@@ -241,8 +241,8 @@ class FittedNormalizer:
 
 
 def inverse_root(d: np.ndarray, size: np.ndarray) -> np.ndarray:
-    """Return 1 / sqrt(d), and 0 for samples of no length."""
-    positive = d > NO_LENGTH * size
+    """Return 1 / sqrt(d), and 0 where d is zero up to rounding: ``size`` is the sum of the sizes of its terms."""
+    positive = d > ROUNDING * size
     return np.divide(1.0, np.sqrt(np.where(positive, d, 1.0)), out=np.zeros_like(d), where=positive)
 
 

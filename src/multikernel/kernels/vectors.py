@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from math import comb
+
 import numpy as np
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
 
 from multikernel.kernels.base import Kernel, is_integer, is_real, require
 from multikernel.kernels.distances import distances
 from multikernel.kernels.inputs import check_non_negative
+
+# Monomials of a polynomial kernel that are computed one by one: more features take longer than the kernel matrix.
+_MONOMIALS = 20_000
 
 
 class Linear(Kernel):
@@ -22,6 +27,7 @@ class Linear(Kernel):
     """
 
     _psd = True
+    _explicit = True
 
     def _cross(self, X, Y):
         return safe_sparse_dot(X, Y.T, dense_output=True)
@@ -57,6 +63,12 @@ class Polynomial(Kernel):
     def positive_semidefinite(self) -> bool:
         """Whether the constant is not negative."""
         return self.coef0 >= 0
+
+    @property
+    def has_features(self) -> bool:
+        """Whether its monomials are not too many, and their coefficients not negative."""
+        d = getattr(self, "n_features_in_", 1)
+        return self.coef0 >= 0 and comb(d + self.degree, self.degree) <= _MONOMIALS
 
     def _learn(self, X, sample_weight, shared):
         require(self, "degree", is_integer(self.degree) and self.degree >= 1, "a positive integer")

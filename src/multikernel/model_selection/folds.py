@@ -18,10 +18,9 @@ from sklearn.utils import _safe_indexing
 from multikernel.estimators.validation import Samples, kept_samples
 from multikernel.model_selection.scoring import score_of
 from multikernel.solution import INTERRUPTED
-from multikernel.training.computed import Shared, as_numbers
 from multikernel.training.core import Fit, Prepared, Settings
 from multikernel.training.expansion import evaluate_together
-from multikernel.training.prepare import prepare
+from multikernel.training.prepare import Shared, as_numbers, prepare
 from multikernel.training.publish import Model, publish
 from multikernel.training.train import Found, found_by, from_fit, train
 

@@ -15,7 +15,7 @@ from sklearn.model_selection import GridSearchCV
 def with_known_outputs(base: type) -> type:
     """Return the class of estimators that know their outputs on one object, and evaluate any other as ``base`` does."""
 
-    class KnownOutputs(base):  # type: ignore[misc, valid-type]
+    class KnownOutputs(base):
         def knows(self, X: Any, outputs: np.ndarray) -> KnownOutputs:
             """Take note of the outputs on X."""
             self._known = X, outputs
@@ -29,7 +29,7 @@ def with_known_outputs(base: type) -> type:
     return KnownOutputs
 
 
-def score_of(scorer: Callable, model: Any, X: Any, y: np.ndarray, weight: np.ndarray | None) -> float:
+def score_of(scorer: Callable, model: Any, X: Any, y: np.ndarray, weight: np.ndarray | None) -> Any:
     """Return the score of a model, or raise where the scorer returns no number."""
     score = scorer(model, X, y, **({} if weight is None else {"sample_weight": weight}))
     if hasattr(score, "item"):

@@ -30,6 +30,7 @@ from multikernel.estimators.reporting import warn_unfinished
 from multikernel.estimators.splits import splits_of
 from multikernel.estimators.validation import (
     RULES,
+    Rule,
     Samples,
     check_parameters,
     check_samples,
@@ -41,9 +42,8 @@ from multikernel.model_selection.folds import FoldResult, Job, run_fold
 from multikernel.model_selection.scoring import takes_weight, with_known_outputs
 from multikernel.model_selection.shared_kernels import share_kernels
 from multikernel.threads import single_threaded_blas
-from multikernel.training.computed import Shared
 from multikernel.training.core import Fit, Prepared
-from multikernel.training.prepare import prepare
+from multikernel.training.prepare import Shared, prepare
 from multikernel.training.progress import progress
 from multikernel.training.publish import Model, publish
 from multikernel.training.train import Found, mean_start, train
@@ -57,28 +57,44 @@ class SearchCV(BaseMKL):
 
     _base: type[BaseMKL]
     # rules of the base estimator that take the place of the general ones
-    _axis_rules: Mapping[str, tuple[Callable[[Any], bool], str]] = MappingProxyType({})
+    _axis_rules: Mapping[str, Rule] = MappingProxyType({})
     cv: Any
     scoring: Any
     refit: Any
     error_score: Any
 
-    def _search(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> Any:
-        """Choose and refit.
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Any:
+        """Search the grid, and train the best point on all samples.
 
-        Sets: every fitted attribute, among them those of the best estimator.
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_samples, n_features), or KernelStack
+            Training samples.
+        y : array of shape (n_samples,) or (n_samples, n_targets)
+            Classes, of any type, or numbers.
+        sample_weight : array of shape (n_samples,), optional
+            Weights in training, and in scoring where GridSearchCV of the installed scikit-learn hands them on: to
+            scorers that take weights or, with metadata routing, ask for them.
+        groups : array of shape (n_samples,), optional
+            Groups, for a splitter that takes them.
+
+        Returns
+        -------
+        estimator
+            The fitted search; its attributes are those of the best estimator too.
         """
         self._check_search()
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)
         X = check_samples(self, X, reset=True)
-        y, weight = self._check_y(X, y), check_weight(X, sample_weight)
+        y = self._check_y(X, y)
+        weight = None if sample_weight is None else check_weight(X, sample_weight)
         points = list(ParameterGrid({AXES[name]: list(values) for name, values in self._axes().items()}))
         splits = splits_of(type(self).__name__, self.cv, y, is_classifier(self), X, groups)
         own = self.get_params(deep=False)
         base = clone(self._base(**{name: own[name] for name in self._base._get_param_names() if name in own}))
         samples = self._label(kept_samples(X, y, weight))
-        settings = replace(base._settings(callback=None, verbose=0), features_need=self._features_need(base, samples))
+        settings = base._settings(callback=None, verbose=0, features_need=base._spec(samples).features_need)
         scorer = check_scoring(base, scoring=self.scoring)
         with single_threaded_blas(), progress(self.verbose, self.tol, type(self).__name__) as show:
             whole, shared = None, Shared()
@@ -105,10 +121,6 @@ class SearchCV(BaseMKL):
     def _label(self, samples: Samples) -> Samples:
         """Return the samples with what their targets mean."""
         return with_classes(self._base.__name__, samples) if is_classifier(self) else samples
-
-    def _features_need(self, base: Any, samples: Samples) -> str | None:
-        """Return what explicit features need that the problems do not have."""
-        return base._spec(samples).features_need
 
     def _face(self, base: Any) -> Callable[[Mapping[str, Any], Model, Fit, Samples], Any]:
         """Return what makes an estimator of the model of a fold."""
@@ -154,14 +166,14 @@ class SearchCV(BaseMKL):
         """Raise one sentence about the first parameter of the search that is not what it must be."""
         owner = type(self).__name__
         for name, values in self._axes().items():
-            test, what = {**RULES, **self._axis_rules}[AXES[name]]
+            rule = {**RULES, **self._axis_rules}[AXES[name]]
             listed = not isinstance(values, (str, bytes, Mapping)) and np.iterable(values)
-            wrong = values if not listed else next((value for value in values if not test(value)), None)
+            wrong = values if not listed else next((value for value in values if not rule.allows(value)), None)
             if not listed or wrong is not None or not len(list(values)):
                 shown = values if not listed or wrong is None else wrong
                 raise ValueError(
-                    f"The '{name}' parameter of {owner} must be None or a list, not empty, of which each is {what}. "
-                    f"Got {shown!r} instead."
+                    f"The '{name}' parameter of {owner} must be None or a list, not empty, of which each is "
+                    f"{rule.text}. Got {shown!r} instead."
                 )
         if isinstance(self.scoring, (list, tuple, set, Mapping)):
             raise ValueError(

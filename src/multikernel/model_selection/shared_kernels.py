@@ -20,8 +20,8 @@ from multikernel.kernels.base import as_kernel
 from multikernel.kernels.spec import expand_entries
 from multikernel.kernels.tiles import compute_tiles
 from multikernel.threads import Team
-from multikernel.training.computed import Shared, as_numbers
 from multikernel.training.core import Settings
+from multikernel.training.prepare import Shared, as_numbers
 
 
 def share_kernels(kernels: Any, X: Any, splits: Sequence[Split], settings: Settings) -> Shared:

@@ -24,7 +24,7 @@ from multikernel.problem import Point
 from multikernel.solvers.conic_cuts import Answer, minimise_conic, solve_in_own_units
 from multikernel.solvers.matrix_game import matrix_game
 
-# smallest fraction of the gap to which methods of first order solve inner problems: smaller ones cost more than they buy
+# smallest fraction of the gap to which methods of first order solve inner problems: less costs more than it buys
 FINEST = 1e-2
 
 
@@ -82,7 +82,7 @@ class CutModel:
         return self.mixing.is_simplex
 
     def reach(self, beta: np.ndarray, move: np.ndarray, upper: float) -> float:
-        """Return how far along a move, at most once, no cut rises above ``upper``."""
+        """Return the largest t <= 1 for which no cut is above ``upper`` at beta + t move."""
         Q = 0.5 * np.array(self.q).reshape(-1, self.p)
         rise, room = -Q @ move, np.maximum(upper - (np.array(self.g) - Q @ beta), 0.0)
         rising = rise > 0
@@ -210,7 +210,7 @@ def inner_accuracy(certificate: Certificate, tol: float) -> float:
 
 
 class InOut:
-    """The cuts of a run and its best weights, for methods that are not cut methods themselves.
+    """The cuts of a run and its best weights, with steps between the best weights and the minimiser of the cuts.
 
     Parameters
     ----------

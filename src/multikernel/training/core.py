@@ -56,8 +56,8 @@ class Settings:
     callback : callable or None
         Called after each iteration with its row of the history, which also has "problem", its label, and "evaluate",
         a function from valid samples to the outputs of the iteration's model.
-    features_need : str or None
-        What explicit features need of the problem, in the user's words; None where it has that.
+    features_need : callable
+        Returns what explicit features need of the problem, in the user's words; None where it has that.
     """
 
     owner: str
@@ -71,7 +71,7 @@ class Settings:
     tol: float = 1e-3
     max_iter: int = 500
     callback: Callable[[dict], None] | None = None
-    features_need: str | None = "MKLClassifier or MKLRegressor"
+    features_need: Callable[[], str | None] = lambda: "MKLClassifier or MKLRegressor"
 
 
 # numbers of a kernel, its raw values, and k(x, x) where that was asked for
@@ -160,11 +160,6 @@ class Target:
     classes: ClassKernels | None = None
     adjust: Callable[[Target, Solution, np.dtype], Solution] | None = None
     notes: Mapping[str, Any] = field(default_factory=dict)
-
-    def gram(self, whole: Gram) -> Gram:
-        """Return the kernels of this problem, from those on all samples."""
-        gram = whole if self.samples is None else whole.take_samples(self.samples)
-        return gram if self.classes is None else self.classes.products(gram)
 
 
 # what makes the problems of a fit from its kernels, and what says where each of them starts

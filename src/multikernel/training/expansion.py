@@ -23,7 +23,7 @@ import numpy as np
 
 from multikernel.gram.stack import KernelStack
 from multikernel.kernels.bank import KernelBank, take_rows
-from multikernel.kernels.fitted_normalizer import Center, FittedNormalizer
+from multikernel.kernels.fitted_normalizer import FittedNormalizer
 from multikernel.threads import Team
 
 # bytes of the test rows of one kernel at a time: more rows make larger products, fewer take less memory
@@ -199,9 +199,7 @@ def make_term(normalizer: FittedNormalizer, coef: np.ndarray, kept: np.ndarray |
         coef = coef[kept]
     if not normalizer.needs_diag:
         return Term(normalizer.scale * coef, None), shift
-    steps = tuple(step for step in normalizer.steps if step != "center")
-    parts = tuple(part for part in normalizer._parts if not isinstance(part, Center))
-    slim = replace(normalizer, A=None, B=None, steps=steps, _parts=parts)
+    slim = normalizer.without_centring()
     return Term(coef, slim if kept is None else slim.take(kept)), shift
 
 

@@ -15,40 +15,33 @@ from multikernel.gram.features import FeatureGram, FeatureOutputs
 from multikernel.gram.storage import default_limit, parse_bytes
 from multikernel.kernels.bank import KernelBank
 from multikernel.kernels.base import len_of
-from multikernel.kernels.feature_maps import FeatureMaps, FeatureModel, has_features
+from multikernel.kernels.feature_maps import FeatureMaps, FeatureModel
 from multikernel.kernels.normalize import learn_normalizer
 from multikernel.training.core import Prepared, Settings, Source
 from multikernel.training.expansion import Expansion
 from multikernel.training.repair import no_variance
 
-# samples from which on "auto" takes features where all kernels have them: below it a stored Gram is faster
-LARGE = 20_000
 # normalisations that are one factor of the whole kernel
 DIVIDING = frozenset({"variance", "trace"})
 
 
-def takes_features(bank: KernelBank, n: int, settings: Settings) -> bool:
+def takes_features(bank: KernelBank, settings: Settings) -> bool:
     """Whether the kernels of a bank are to be taken by their features, or raise where they are asked for and cannot be.
 
     Parameters
     ----------
     bank : KernelBank
         Fitted kernels.
-    n : int
-        Number of samples.
     settings : Settings
         Storage asked for, and what is in the way of features.
     """
-    if settings.gram == "auto" and (n < LARGE or settings.features_need is not None):
-        return False
-    if settings.gram not in ("auto", "features"):
-        return False
-    without = [name for name, kernel in zip(bank.names, bank.kernels, strict=True) if not has_features(kernel)]
+    needed = settings.features_need()
+    without = bank.without_features()
     divided = DIVIDING.issuperset(bank.steps)
     if settings.gram == "auto":
-        return divided and not without
-    if settings.features_need is not None:
-        raise ValueError(f"gram='features' of {settings.owner} needs {settings.features_need}.")
+        return needed is None and divided and not without
+    if needed is not None:
+        raise ValueError(f"gram='features' of {settings.owner} needs {needed}.")
     if without:
         raise ValueError(
             f"gram='features' needs kernels with explicit features. Got {without[0]!r}, which has none: see "

@@ -24,8 +24,6 @@ from multikernel.training.expansion import Expansion, make_term, needs_all, row_
 
 # predictors that read the columns of their support vectors only
 SPARSE = (SVC, NuSVC, SVR, NuSVR)
-# rows of the combined training kernel formed at once
-_ROWS = 64
 
 
 @dataclass(frozen=True)
@@ -112,7 +110,7 @@ def make_mixture(prepared: Prepared, weights: np.ndarray, wanted: np.ndarray | N
 
 
 def combined_kernel(gram: Gram, weights: np.ndarray, dtype: np.dtype | type = np.float64) -> np.ndarray:
-    """Return sum_k beta_k K_k as a whole, a block of rows at a time.
+    """Return sum_k beta_k K_k as a whole.
 
     Examples
     --------
@@ -122,12 +120,7 @@ def combined_kernel(gram: Gram, weights: np.ndarray, dtype: np.dtype | type = np
     array([[3., 2.],
            [2., 3.]])
     """
-    n = gram.n_samples
-    out = np.empty((n, n), dtype)
-    for lo in range(0, n, _ROWS):
-        rows = np.arange(lo, min(lo + _ROWS, n))
-        gram.combine(weights, rows, out, rows)
-    return out
+    return gram.combined(weights).block(np.arange(gram.n_samples), np.dtype(dtype))
 
 
 def linear_coefficients(model: Any, n: int) -> np.ndarray | None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from multikernel.gram.base import Gram
-from multikernel.training.core import Fit, Prepared
+from multikernel.training.core import Fit, Prepared, Target
 from multikernel.training.expansion import Expansion, Term, make_term, needs_all
 from multikernel.training.featured import FeatureSource
 
@@ -64,6 +64,8 @@ class Model:
         The solver that ran.
     gram : GramInfo
         How the kernels were kept.
+    attributes : dict
+        The attributes that every fitted estimator has; a single problem drops their first axis.
     """
 
     expansion: Expansion
@@ -81,34 +83,12 @@ class Model:
     history: tuple[dict, ...]
     solver: str
     gram: GramInfo
-
-    def attributes(self) -> dict[str, Any]:
-        """Return the attributes that every fitted estimator has; a single problem drops their first axis."""
-
-        def each(values: Sequence, kind: Any = np.array) -> Any:
-            return values[0] if len(self.status) == 1 else kind(values)
-
-        single = self.coef.shape[1] == 1
-        return {
-            "kernel_names_": list(self.names),
-            "weights_": each(self.weights),
-            "kernel_contributions_": each(self.contributions),
-            "dual_coef_": self.coef[:, 0] if single else np.ascontiguousarray(self.coef.T),
-            "intercept_": float(self.intercepts[0]) if single else self.intercepts,
-            "objective_": each(self.upper),
-            "dual_objective_": each(self.lower),
-            "duality_gap_": each(self.gap),
-            "n_iter_": each(self.n_iter),
-            "status_": each(self.status, list),
-            "history_": each(self.history, list),
-            "solver_": self.solver,
-            "gram_": self.gram,
-        }
+    attributes: Mapping[str, Any]
 
 
 def publish(fit: Fit) -> Model:
     """Return the model of a fit."""
-    prepared, n = fit.prepared, fit.prepared.gram.n_samples
+    prepared, n, found = fit.prepared, fit.prepared.gram.n_samples, fit.solutions
     columns, shares, adjusted, mixed = [], [], [], []
     for target, solution in zip(fit.targets, fit.solutions, strict=True):
         rows = slice(None) if target.samples is None else target.samples
@@ -116,33 +96,46 @@ def publish(fit: Fit) -> Model:
         column[rows] = solution.dual_coef
         columns.append(column.reshape(n, -1))
         weight = None if prepared.weight is None else prepared.weight[rows]
-        gram = None if target.classes is None else target.gram(prepared.gram)
+        gram = None if target.classes is None else gram_of(target, prepared.gram)
         shares.append(contributions(solution.weights, solution.outputs, weight, gram))
         adjusted.append(solution if target.adjust is None else target.adjust(target, solution, prepared.gram.dtype))
         mixed.append(np.repeat(solution.weights[None], np.size(solution.intercept), axis=0))
     coef = columns[0] if len(columns) == 1 else np.hstack(columns)
     intercepts = np.concatenate([np.ravel(solution.intercept) for solution in adjusted])
     products = fit.targets[0].classes
-    weights = np.concatenate(mixed) if products is None else products.mixed(fit.solutions[0].weights)
-    balanced = all(target.balanced for target in fit.targets)
+    per_column = np.concatenate(mixed) if products is None else products.mixed(found[0].weights)
+    expansion = expand(prepared, per_column, coef, intercepts, all(target.balanced for target in fit.targets))
     support = np.flatnonzero(coef.any(axis=1))
+    own, history = coef[support], tuple({key: np.array(row) for key, row in each.history.items()} for each in found)
+    status = tuple(solution.status for solution in found)
+    weights = np.array([solution.weights for solution in found])
+    upper, lower = (np.array([getattr(solution, name) for solution in found]) for name in ("upper", "lower"))
+    gap, n_iter = (np.array([getattr(solution, name) for solution in found]) for name in ("gap", "n_iter"))
+    info = gram_info(prepared.gram)
+    names = prepared.names if products is None else tuple(products.names)
+    per_problem = {
+        "weights_": weights, "kernel_contributions_": np.array(shares), "objective_": upper, "dual_objective_": lower,
+        "duality_gap_": gap, "n_iter_": n_iter, "status_": list(status), "history_": list(history),
+    }  # fmt: skip
+    single = coef.shape[1] == 1
+    attributes = {
+        "kernel_names_": list(names),
+        "dual_coef_": own[:, 0] if single else np.ascontiguousarray(own.T),
+        "intercept_": float(intercepts[0]) if single else intercepts,
+        "solver_": found[0].solver,
+        "gram_": info,
+        **(per_problem if len(found) > 1 else {name: values[0] for name, values in per_problem.items()}),
+    }
     return Model(
-        expand(prepared, weights, coef, intercepts, balanced),
-        prepared.names if products is None else tuple(products.names),
-        np.array([solution.weights for solution in fit.solutions]),
-        np.array(shares),
-        support,
-        coef[support],
-        intercepts,
-        np.array([solution.upper for solution in fit.solutions]),
-        np.array([solution.lower for solution in fit.solutions]),
-        np.array([solution.gap for solution in fit.solutions]),
-        np.array([solution.n_iter for solution in fit.solutions]),
-        tuple(solution.status for solution in fit.solutions),
-        tuple({key: np.array(row) for key, row in solution.history.items()} for solution in fit.solutions),
-        fit.solutions[0].solver,
-        gram_info(prepared.gram),
-    )
+        expansion, names, weights, np.array(shares), support, own, intercepts, upper, lower, gap, n_iter, status,
+        history, found[0].solver, info, attributes,
+    )  # fmt: skip
+
+
+def gram_of(target: Target, whole: Gram) -> Gram:
+    """Return the kernels of one problem, from those on all samples."""
+    gram = whole if target.samples is None else whole.take_samples(target.samples)
+    return gram if target.classes is None else target.classes.products(gram)
 
 
 def expand(
@@ -183,7 +176,7 @@ def expand(
         term, shift = make_term(prepared.normalizers[k], own, kept)
         terms.append(term)
         offset += shift
-    return prepared.source.expansion(terms, offset, active, np.arange(len(support)) if kept is None else kept)
+    return prepared.source.expansion(terms, offset, active, np.arange(coef.shape[-2]) if kept is None else kept)
 
 
 def contributions(

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 from sklearn.utils.class_weight import compute_class_weight
 
-from multikernel.gram.base import Gram
 from multikernel.kernels.class_kernels import ClassKernels, class_kernels
 from multikernel.losses import (
     BinaryMultinomial,
@@ -69,12 +68,12 @@ def takes_columns(loss: Loss) -> bool:
 
 def machine_for(loss: Loss, y: np.ndarray, cost: np.ndarray, fit_intercept: bool) -> Machine:
     """Return the machine of a loss: y is (n,), or (n, c) with a column of -1 and 1 for each class, or of targets."""
-    several, kind = y.ndim > 1, type(loss)
-    if kind is Squared:
+    several = y.ndim > 1
+    if type(loss) is Squared:
         return Ridge(y, cost * loss.C, fit_intercept)
-    if kind is EpsilonInsensitive:
+    if type(loss) is EpsilonInsensitive:
         return SVR(y, cost * loss.C, loss.epsilon, fit_intercept)
-    if kind is Hinge:
+    if type(loss) is Hinge:
         cost = cost * loss.C
         if several:
             return CrammerSinger(y.argmax(axis=1), cost, fit_intercept, y.shape[1])
@@ -83,11 +82,6 @@ def machine_for(loss: Loss, y: np.ndarray, cost: np.ndarray, fit_intercept: bool
         return JointLoss(y.argmax(axis=1), loss, cost, fit_intercept, y.shape[1])
     # of two classes the softmax is the logistic function
     return Smooth(y, BinaryMultinomial(loss.C) if isinstance(loss, Multinomial) else loss, cost, fit_intercept)
-
-
-def suited(machine: Machine, gram: Gram) -> Machine:
-    """Return the machine that solves the same problem on this Gram: coordinate descent on explicit features."""
-    return Descent(machine) if gram.kind == "features" else machine
 
 
 def labelled_problems(
@@ -155,7 +149,6 @@ class Classification:
     fit_intercept: bool = True
     output_kernels: Any = None
 
-    @property
     def features_need(self) -> str | None:
         """What explicit features need, in the user's words; None where they go with this problem."""
         joint = len(self.classes) > 2 and self.multiclass == "joint"
@@ -179,7 +172,8 @@ class Classification:
         targets = []
         for y, samples, name in labelled_problems(self.codes, self.classes, scheme):
             own = cost if samples is None else cost[samples]
-            machine = suited(self._machine(loss, y, own, products), prepared.gram)
+            machine = self._machine(loss, y, own, products)
+            machine = Descent(machine) if prepared.gram.kind == "features" else machine
             targets.append(Target(machine, mixing_for(self.norm), name, self.fit_intercept, samples, products))
         return targets
 
@@ -204,15 +198,13 @@ class Classification:
 
         Where the only kernel on the classes is the identity it is the machine without them.
         """
-        for name, wanted, right in (
-            ("multiclass", "'joint'", self.multiclass == "joint"),
-            ("loss", "'hinge'", isinstance(loss, Hinge)),
-        ):
-            if not right:
-                raise ValueError(
-                    f"The '{name}' parameter of {self.owner} must be {wanted} where output_kernels are "
-                    f"given. Got {getattr(self, name)!r} instead."
-                )
+        wrong = "multiclass" if self.multiclass != "joint" else "" if isinstance(loss, Hinge) else "loss"
+        if wrong or not isinstance(loss, Hinge):
+            wanted = {"multiclass": "'joint'", "loss": "'hinge'"}[wrong]
+            raise ValueError(
+                f"The '{wrong}' parameter of {self.owner} must be {wanted} where output_kernels are given. "
+                f"Got {getattr(self, wrong)!r} instead."
+            )
         kind = CrammerSinger if products.trivial else ProductCrammerSinger
         return kind(self.codes, cost * loss.C, self.fit_intercept, len(self.classes))
 
@@ -282,7 +274,6 @@ class Regression:
     norm: float = 1.0
     fit_intercept: bool = True
 
-    @property
     def features_need(self) -> str | None:
         """What explicit features need, in the user's words; None where they go with this problem."""
         if self.y.ndim == 1 and type(self._loss()) in _LINEAR:
@@ -306,7 +297,8 @@ class Regression:
                 "loss='squared', sklearn.multioutput.MultiOutputRegressor or one fit for each."
             )
         cost = np.full(len(self.y), float(self.C)) if self.weight is None else self.C * self.weight
-        machine = suited(machine_for(loss, self.y, cost, self.fit_intercept), prepared.gram)
+        machine = machine_for(loss, self.y, cost, self.fit_intercept)
+        machine = Descent(machine) if prepared.gram.kind == "features" else machine
         return [Target(machine, mixing_for(self.norm), "regression", self.fit_intercept)]
 
 
@@ -316,6 +308,6 @@ def one_problem(
     """Return a specification of one problem whose machine is made from the prepared kernels."""
 
     def targets(prepared: Prepared) -> Sequence[Target]:
-        return [Target(suited(make(prepared), prepared.gram), mixing_for(norm), label, balanced, **options)]
+        return [Target(make(prepared), mixing_for(norm), label, balanced, **options)]
 
     return targets

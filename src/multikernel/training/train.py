@@ -10,11 +10,11 @@ import numpy as np
 
 from multikernel.problem import Problem, Start
 from multikernel.solution import INTERRUPTED, Solution
+from multikernel.solve import solve
 from multikernel.training.core import Fit, Prepared, Settings, Starts, Target, Targets
 from multikernel.training.progress import progress
-from multikernel.training.publish import expand
+from multikernel.training.publish import expand, gram_of
 from multikernel.training.repair import until_definite
-from multikernel.warm import solve_from
 
 
 def train(prepared: Prepared, targets: Targets, settings: Settings, starts: Starts | None = None) -> Fit:
@@ -59,12 +59,12 @@ def train(prepared: Prepared, targets: Targets, settings: Settings, starts: Star
 
 def _solve(prepared: Prepared, target: Target, start: Start | None, settings: Settings, interrupted: bool) -> Solution:
     """Solve one problem; after an interruption it keeps its start."""
-    problem = Problem(target.gram(prepared.gram), target.machine, target.mixing)
+    problem = Problem(gram_of(target, prepared.gram), target.machine, target.mixing)
     if start is not None:
         start = replace(start, weights=target.mixing.make_feasible(start.weights))
     with progress(settings.verbose, settings.tol, target.label) as show:
-        solution = solve_from(
-            problem, start, settings.solver, tol=settings.tol, max_iter=0 if interrupted else settings.max_iter,
+        solution = solve(
+            problem, settings.solver, tol=settings.tol, max_iter=0 if interrupted else settings.max_iter, start=start,
             callback=_watch(show, settings.callback, prepared, target),
         )  # fmt: skip
     return replace(solution, status=INTERRUPTED) if interrupted else solution

@@ -17,7 +17,8 @@ import numpy as np
 from scipy.optimize import nnls
 
 from multikernel.estimators.baselines.kernel_products import kernel_products
-from multikernel.estimators.baselines.weights import ROUNDING, KernelWeights, shares
+from multikernel.estimators.baselines.weights import KernelWeights, shares
+from multikernel.kernels.base import ROUNDING
 
 # added to the diagonal of the kernels' correlations, so that copies of a kernel share its weight: correlations of
 # positive semidefinite kernels are not negative, and the objective changes by no more than this fraction of itself

@@ -26,9 +26,8 @@ from sklearn.exceptions import ConvergenceWarning
 from multikernel.estimators.baselines.messages import Tell, silent, telling, warn_interrupted
 from multikernel.estimators.baselines.weights import shares
 from multikernel.estimators.classes import ClassifierFace
-from multikernel.estimators.validation import Samples, check_classes, check_parameters
+from multikernel.estimators.validation import RULES, Samples, check_classes, check_parameters
 from multikernel.gram.base import Gram
-from multikernel.kernels.base import is_real
 from multikernel.machines.svc import SVC, SVCFit
 from multikernel.mixing.norms import mixing_for
 from multikernel.solution import CONVERGED, INTERRUPTED, STALLED, Solution
@@ -142,7 +141,7 @@ class EasyMKLClassifier(ClassifierFace):
         EasyMKLClassifier
             The fitted estimator.
         """
-        check_parameters(self, lam=(lambda v: is_real(v) and 0 < v <= 1, "a number above 0 and at most 1"))
+        check_parameters(self, lam=RULES["nu"])
         samples = check_classes(self, X, y, sample_weight)
         settings, problems = self._settings(callback=self.callback), Problems.of(samples, self.lam)
         prepared = prepare(self.kernels, samples.X, samples.weight, settings)
@@ -156,7 +155,8 @@ class EasyMKLClassifier(ClassifierFace):
             solutions = problems.second_stage(prepared.gram, first, settings)
         gaps = np.array([max(one.gap, two.gap) for one, two in zip(first, solutions, strict=True)])
         fit = Fit(prepared, problems.targets(), tuple(solutions))
-        self._set(replace(publish(fit), gap=gaps), fit, samples)
+        self._set(publish(fit), fit, samples)
+        self.duality_gap_ = gaps if len(gaps) > 1 else gaps[0]
         self._warn(first, solutions, gaps.max())
         return self
 
@@ -201,7 +201,6 @@ class Problems:
     @classmethod
     def of(cls, samples: Samples, lam: float) -> Problems:
         """Return the problems of samples with classes."""
-        assert samples.codes is not None and samples.classes is not None
         labels = [(y, name) for y, _, name in labelled_problems(samples.codes, samples.classes, "ovr")]
         return cls(labels, samples.ones, lam)
 

@@ -16,10 +16,10 @@ from scipy import sparse
 
 from multikernel.kernels import Linear
 from multikernel.kernels.bank import KernelBank
+from multikernel.kernels.base import ROUNDING
 from multikernel.kernels.fitted_normalizer import inverse_root
-from multikernel.kernels.normalize import NO_VARIANCE
 from multikernel.kernels.spec import expand_entries
-from multikernel.training.computed import as_numbers
+from multikernel.training.prepare import as_numbers
 
 
 def are_linear(spec: Any, X: Any) -> bool:
@@ -104,7 +104,7 @@ def _variance(Z: np.ndarray, p: np.ndarray) -> tuple[float, float]:
     """Return the variance, zero where it is rounding, and the mean square."""
     square = float(p @ np.einsum("id,id->i", Z, Z))
     variance = float(p @ np.einsum("id,id->i", Z - p @ Z, Z - p @ Z))
-    return (variance if variance > NO_VARIANCE * square else 0.0), square
+    return (variance if variance > ROUNDING * square else 0.0), square
 
 
 def _learn(name: str, Z: np.ndarray, p: np.ndarray) -> tuple[str, Any] | None:

@@ -15,8 +15,7 @@ from multikernel.estimators.baselines.lp_beta_programme import solve_lp_beta
 from multikernel.estimators.baselines.messages import Tell, telling, warn_interrupted
 from multikernel.estimators.classes import ClassifierFace
 from multikernel.estimators.splits import Split, splits_of
-from multikernel.estimators.validation import check_classes, check_parameters
-from multikernel.kernels.base import is_real
+from multikernel.estimators.validation import RULES, Rule, check_classes, check_parameters, require_that
 from multikernel.machines.svc import SVC, SVCFit
 from multikernel.solution import CONVERGED, INTERRUPTED
 from multikernel.solve import Recorder
@@ -26,10 +25,14 @@ from multikernel.training.publish import contributions, expand, gram_info
 from multikernel.training.targets import labelled_problems
 
 
-def _all(value: Any, test: Callable[[Any], bool]) -> bool:
-    """Whether a number, or each of several, passes a test."""
-    values = value if isinstance(value, (list, tuple, np.ndarray)) else [value]
-    return len(values) > 0 and all(is_real(each) and test(each) for each in values)
+def each_of(rule: Rule, text: str) -> Rule:
+    """Return the rule that a number, or each of several, follow a rule."""
+
+    def check(value: Any) -> None:
+        values = value if isinstance(value, (list, tuple, np.ndarray)) else [value]
+        require_that(len(values) > 0 and all(rule.allows(each) for each in values))
+
+    return Rule(text, check=check)
 
 
 class LPBetaClassifier(ClassifierFace):
@@ -152,12 +155,11 @@ class LPBetaClassifier(ClassifierFace):
         """
         check_parameters(
             self,
-            C=(lambda v: _all(v, lambda C: C > 0), "a positive number or a list of them"),
-            nu=(lambda v: _all(v, lambda nu: 0 < nu <= 1), "a number above 0 and at most 1, or a list of them"),
-            per_class=(lambda v: isinstance(v, (bool, np.bool_)), "True or False"),
+            C=each_of(RULES["C"], "a positive number or a list of them"),
+            nu=each_of(RULES["nu"], "a number above 0 and at most 1, or a list of them"),
+            per_class=RULES["fit_intercept"],
         )
         samples = check_classes(self, X, y, sample_weight)
-        assert samples.codes is not None and samples.classes is not None
         codes, weight, settings = samples.codes, samples.ones, self._settings(callback=self.callback)
         splits = self._splits(np.asarray(y).ravel(), samples.kept, codes)
         prepared = prepare(self.kernels, samples.X, samples.weight, settings)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from collections.abc import Sequence
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ from multikernel.estimators.classes import ClassifierFace
 from multikernel.estimators.validation import (
     GRAM_OR_FEATURES,
     RULES,
+    Rule,
     Samples,
     check_classes,
     check_parameters,
@@ -36,7 +38,6 @@ from multikernel.estimators.validation import (
     check_weight,
 )
 from multikernel.kernels import Linear
-from multikernel.kernels.base import is_integer, is_real
 from multikernel.kernels.spec import named_entries
 from multikernel.solution import CONVERGED, INTERRUPTED, SETTLED
 from multikernel.training.core import Prepared, Settings
@@ -48,15 +49,12 @@ from multikernel.training.targets import sample_costs
 _OWN = {
     "gram": GRAM_OR_FEATURES,
     "alpha": RULES["epsilon"],
-    "block_norm": (
-        lambda v: v is None or (is_real(v) and 1 < v <= 2),
-        "None or a number above 1 and at most 2",
-    ),
+    "block_norm": Rule("None or a number above 1 and at most 2", (Real,), 1.0, 2.0, open_low=True, none=True),
     "average": RULES["fit_intercept"],
     "early_stopping": RULES["fit_intercept"],
-    "validation_fraction": (lambda v: is_real(v) and 0 < v < 1, "a number between 0 and 1"),
+    "validation_fraction": Rule("a number between 0 and 1", (Real,), 0.0, 1.0, open_low=True, open_high=True),
     "n_iter_no_change": RULES["n_neighbors"],
-    "online_epochs": (lambda v: is_integer(v) and v >= 0, "a non-negative integer"),
+    "online_epochs": Rule("a non-negative integer", (Integral,), 0.0),
 }
 
 
@@ -138,7 +136,6 @@ class OnlineMKL(ClassifierFace):
 
     def _sample(self, samples: Samples) -> Sample:
         """Return what is learned from, part of it held out where asked for."""
-        assert samples.codes is not None and samples.classes is not None
         n, weight, classes = len(samples.codes), samples.weight, samples.classes
         train, held = np.arange(n), np.zeros(0, np.intp)
         if self.early_stopping:
@@ -166,7 +163,6 @@ class OnlineMKL(ClassifierFace):
 
     def _learn_features(self, samples: Samples, sample: Sample, settings: Settings) -> None:
         """Learn from the columns of linear kernels; no kernel is formed."""
-        assert samples.classes is not None
         source = self._make_features(samples.X, samples.weight)
         blocks = FeatureBlocks(source.maps(samples.X), len(samples.classes), self.average)
         result = self._run(blocks, sample, settings)
@@ -178,7 +174,6 @@ class OnlineMKL(ClassifierFace):
 
     def _learn_kernels(self, samples: Samples, sample: Sample, settings: Settings) -> None:
         """Learn from kernels; those that prove indefinite on the way are repaired or refused, and it starts again."""
-        assert samples.classes is not None
         c = len(samples.classes)
 
         def work(kernels: Prepared) -> tuple[tuple[Result, Blocks], list[np.ndarray]]:
@@ -256,7 +251,6 @@ class OnlineMKL(ClassifierFace):
         X = check_samples(self, X, reset=first)
         y = check_targets(self, X, y)
         check_classification_targets(y)
-        weight = check_weight(X, sample_weight)
         known = self._known_classes(X, y, classes, first)
         if first:
             source = self._make_features(X, None)
@@ -266,7 +260,7 @@ class OnlineMKL(ClassifierFace):
             source, stream = self.model_.expansion.features, self._stream
             stream.set_samples(source.maps(X))
         codes = np.searchsorted(self.classes_, y).astype(np.intp)
-        cost = np.ones(len(y)) if weight is None else weight
+        cost = np.ones(len(y)) if sample_weight is None else check_weight(X, sample_weight)
         limits = self._penalty(1.0 / self.C, power_for(stream.n_blocks, self.block_norm)).limits()
         stream.visit(self._stream_rule, np.arange(len(y)), codes, cost, limits)
         stream.fold()

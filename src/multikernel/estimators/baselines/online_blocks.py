@@ -31,10 +31,9 @@ from multikernel.estimators.baselines.online_loops import (
     visit_features,
     visit_kernels,
 )
-from multikernel.estimators.baselines.weights import ROUNDING
 from multikernel.gram.base import Gram
 from multikernel.gram.dense import AffineForm, DenseGram
-from multikernel.training.expansion import BLOCK_BYTES
+from multikernel.kernels.base import BLOCK_BYTES, ROUNDING
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from scipy.optimize import minimize_scalar
 
 from multikernel.certificate import relative_gap
 from multikernel.estimators.baselines.online_blocks import Blocks
-from multikernel.estimators.baselines.weights import ROUNDING
+from multikernel.kernels.base import ROUNDING
 from multikernel.solution import CONVERGED, INTERRUPTED, MAX_ITER, SETTLED
 from multikernel.solve import Recorder
 

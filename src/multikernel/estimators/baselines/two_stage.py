@@ -16,25 +16,27 @@ from multikernel.estimators.base import BaseMKL
 from multikernel.estimators.baselines import AlignFWeights, KernelWeights
 from multikernel.estimators.baselines.messages import telling
 from multikernel.estimators.validation import (
+    Rule,
     Samples,
     check_classes,
     check_parameters,
     check_regression,
     check_samples,
     check_vector,
+    require_that,
 )
 from multikernel.gram.base import Gram
+from multikernel.kernels.base import BLOCK_BYTES
 from multikernel.solution import CONVERGED
 from multikernel.threads import resolve_threads, single_threaded_blas
-from multikernel.training.expansion import BLOCK_BYTES
 from multikernel.training.mixture import SPARSE, Mixture, combined_kernel, linear_coefficients, make_mixture
 from multikernel.training.prepare import prepare
 from multikernel.training.publish import contributions, gram_info
 
 
 def _is_estimator(value: Any) -> bool:
-    """Whether this is None or an estimator, and not the class of one."""
-    return value is None or (hasattr(value, "fit") and hasattr(value, "get_params") and not isinstance(value, type))
+    """Whether this is an estimator, and not the class of one."""
+    return hasattr(value, "fit") and hasattr(value, "get_params") and not isinstance(value, type)
 
 
 def _inner_has(name: str):
@@ -101,14 +103,20 @@ class TwoStage(BaseMKL):
         example = f"{self._default.__name__}(kernel='precomputed')"
 
         def takes_kernel(value: Any) -> bool:
-            if value is None:
-                return True
             return bool(_is_estimator(value) and right(value) and get_tags(value).input_tags.pairwise)
 
         check_parameters(
             self,
-            weights=(_is_estimator, "None or a weights object such as those of multikernel.estimators.baselines"),
-            estimator=(takes_kernel, f"None or a {word} that takes a precomputed kernel, such as {example}"),
+            weights=Rule(
+                "None or a weights object such as those of multikernel.estimators.baselines",
+                none=True,
+                check=lambda value: require_that(_is_estimator(value)),
+            ),
+            estimator=Rule(
+                f"None or a {word} that takes a precomputed kernel, such as {example}",
+                none=True,
+                check=lambda value: require_that(takes_kernel(value)),
+            ),
         )
 
     def _fit_stages(self, samples: Samples, y: np.ndarray) -> None:
@@ -278,7 +286,6 @@ class TwoStageClassifier(ClassifierMixin, TwoStage):
         """
         self._check()
         samples = check_classes(self, X, y, sample_weight)
-        assert samples.codes is not None
         self._fit_stages(samples, samples.codes)
         self.classes_ = samples.classes
         return self
@@ -376,6 +383,5 @@ class TwoStageRegressor(RegressorMixin, TwoStage):
         """
         self._check()
         samples = check_regression(self, X, y, sample_weight)
-        assert samples.y is not None
         self._fit_stages(samples, samples.y)
         return self

@@ -23,15 +23,11 @@ from multikernel.estimators.baselines.messages import Tell, silent
 from multikernel.estimators.validation import check_labels, check_vector
 from multikernel.gram.base import Gram
 from multikernel.gram.soundness import as_gram
-from multikernel.kernels.base import require
+from multikernel.kernels.base import BLOCK_BYTES, require
 from multikernel.solution import CONVERGED
 from multikernel.threads import single_threaded_blas
-from multikernel.training.expansion import BLOCK_BYTES
 
 TASKS = ("classification", "regression")
-
-# numbers below this fraction of what they are compared with are rounding
-ROUNDING = 1e-12
 
 # parameter -> (test, what it must be)
 Rules = Mapping[str, tuple[Callable[[Any], bool], str]]
