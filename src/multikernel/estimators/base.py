@@ -28,7 +28,7 @@ class BaseMKL(_BaseComposition):
     norm: float
     normalize: Any
     psd: str
-    solver: Any = "auto"
+    solver: Any
     tol: float
     max_iter: int
     gram: str
@@ -36,7 +36,8 @@ class BaseMKL(_BaseComposition):
     verbose: int
     n_jobs: int | None
     callback: Callable[[dict], None] | None = None
-    model_: Model
+    # a Model; of a baseline whose kernels have coefficients of their own, another object with an expansion
+    model_: Any
     classes_: np.ndarray
 
     # ---- parameters: name__gamma of the entries (name, kernel, columns)
@@ -93,13 +94,11 @@ class BaseMKL(_BaseComposition):
 
     def _settings(self, **own: Any) -> Settings:
         """Return how to train, from the parameters; ``own`` takes the place of some."""
-        given = {
-            "owner": type(self).__name__, "normalize": self.normalize, "psd": self.psd, "gram": self.gram,
-            "memory_limit": self.memory_limit, "n_threads": resolve_threads(self.n_jobs), "verbose": self.verbose,
-            "solver": self.solver, "tol": self.tol, "max_iter": self.max_iter,
-            "callback": None if self.callback is None else self._row_callback(self.callback),
-        }  # fmt: skip
-        return Settings(**{**given, **own})
+        names = ("normalize", "psd", "gram", "memory_limit", "verbose", "solver", "tol", "max_iter")
+        given = {name: getattr(self, name) for name in names if hasattr(self, name)}
+        given["n_threads"] = resolve_threads(self.n_jobs)
+        given["callback"] = None if self.callback is None else self._row_callback(self.callback)
+        return Settings(type(self).__name__, **{**given, **own})
 
     def _row_callback(self, callback: Callable[[dict], None]) -> Callable[[dict], None]:
         """Return a callback to which "evaluate" comes as "decision_function", for samples of any kind."""

@@ -13,7 +13,6 @@ from sklearn.utils import assert_all_finite, check_array, check_consistent_lengt
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, _check_y, _num_samples, validate_data
 
-from multikernel.estimators.baselines.weights import require_one_kind
 from multikernel.gram.stack import KernelStack, stack_kernels
 from multikernel.gram.storage import KINDS, parse_bytes
 from multikernel.kernels.bank import take_rows
@@ -141,6 +140,49 @@ def check_targets(estimator: Any, X: Any, y: Any) -> np.ndarray:
     return y
 
 
+def check_vector(values: Any, n: int, what: str, test: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+    """Return n finite numbers in float64, or raise one sentence about what they must be and what they are.
+
+    Examples
+    --------
+    >>> check_vector([1, 2], 2, "The weights must be 2 positive numbers", lambda w: w > 0)
+    array([1., 2.])
+    >>> check_vector([1, -2], 2, "The weights must be 2 positive numbers", lambda w: w > 0)
+    Traceback (most recent call last):
+        ...
+    ValueError: The weights must be 2 positive numbers. Got -2 instead.
+    """
+    try:
+        vector = np.asarray(values, np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{what}. Got {type(values).__name__} without numbers instead.") from None
+    if vector.shape != (n,):
+        raise ValueError(f"{what}. Got {f'shape {vector.shape}' if vector.ndim else repr(values)} instead.")
+    wrong = ~(np.isfinite(vector) & test(vector))
+    if wrong.any():
+        raise ValueError(f"{what}. Got {vector[wrong][0]:g} instead.")
+    return vector
+
+
+def check_labels(owner: str, y: Any, n: int) -> np.ndarray:
+    """Return targets, one for each of n samples, as an array without gaps and of one kind."""
+    if y is None:
+        raise ValueError(f"{owner} requires y to be passed, but the target y is None.")
+    y = np.asarray(y)
+    if y.ndim < 1 or len(y) != n:
+        raise ValueError(f"y of {owner} must hold one target for each of {n} samples. Got shape {y.shape} instead.")
+    require_one_kind(owner, y)
+    assert_all_finite(y, input_name="y")
+    return y
+
+
+def require_one_kind(owner: str, y: np.ndarray) -> None:
+    """Raise one sentence where an array of objects holds texts and other things, which have no order."""
+    if y.dtype.kind == "O" and len({isinstance(value, str) for value in y.flat}) > 1:
+        other = next(value for value in y.flat if not isinstance(value, str))
+        raise ValueError(f"y of {owner} must hold targets of one kind. Got texts and {other!r}.")
+
+
 def check_numbers(estimator: Any, X: Any, y: Any) -> np.ndarray:
     """Return the targets of a regression in float64: 1-D for one target, else one column for each."""
     if y is None or getattr(y := np.asarray(y), "ndim", 1) < 2 or y.shape[1] < 2:
@@ -238,7 +280,8 @@ def one_of(*words: str) -> Rule:
     return Rule(listed[0] if len(words) == 1 else f"{', '.join(listed[:-1])} or {listed[-1]}", words=words)
 
 
-def _require(right: bool) -> None:
+def require_that(right: bool) -> None:
+    """Raise where a value is not what a rule says; `check_parameters` has the sentence."""
     if not right:
         raise ValueError
 
@@ -262,14 +305,14 @@ RULES: dict[str, Rule] = {
         "None, a list of matrices or kernels on the classes, or OutputKernels",
         (list, tuple, OutputKernels),
         none=True,
-        check=lambda value: _require(np.ndim(value) == 3),
+        check=lambda value: require_that(np.ndim(value) == 3),
     ),
     "fit_intercept": _TRUTH,
     "normalize": Rule(
         "None, 'variance', 'cosine', 'center', 'trace' or a list of these",
         words=STEPS,
         none=True,
-        check=lambda value: _require(
+        check=lambda value: require_that(
             isinstance(value, (list, tuple)) and all(isinstance(step, str) and step in STEPS for step in value)
         ),
     ),
@@ -324,5 +367,5 @@ def loss_rule(table: Mapping[str, Any], task: str) -> Rule:
     return Rule(
         f"{one_of(*table).text}, or a Loss for {task}",
         words=tuple(table),
-        check=lambda value: _require(isinstance(value, Loss) and (value.task == task or isinstance(value, Squared))),
+        check=lambda value: require_that(isinstance(value, Loss) and (value.task == task or isinstance(value, Squared))),
     )

@@ -22,8 +22,8 @@ from sklearn.metrics import check_scoring, get_scorer_names
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import _num_samples
 
-from multikernel.estimators.baselines.weights import check_labels
 from multikernel.estimators.splits import splits_of
+from multikernel.estimators.validation import check_labels
 from multikernel.gram.stack import KernelStack, stack_kernels
 from multikernel.gram.storage import storage_dtype
 from multikernel.inspection.comparison import Comparison

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from multikernel.estimators.baselines.weights import as_gram
+from multikernel.gram.soundness import as_gram
 from multikernel.gram.stack import KernelStack, stack_kernels
 from multikernel.theory.bounds import proposition_bound
 from multikernel.theory.margin import checked_weights, table_of

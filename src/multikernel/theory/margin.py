@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from multikernel.estimators.baselines.weights import as_gram, check_labels, check_vector
+from multikernel.estimators.validation import check_labels, check_vector
+from multikernel.gram.soundness import as_gram
 from multikernel.mixing import MarginTable, margin_table
 
 

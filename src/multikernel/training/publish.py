@@ -33,6 +33,11 @@ class GramInfo:
     nbytes: int
 
 
+def gram_info(gram: Gram) -> GramInfo:
+    """Return how kernels were kept."""
+    return GramInfo(gram.kind, str(gram.dtype), gram.nbytes)
+
+
 @dataclass(frozen=True)
 class Model:
     """What a fit learned, of T problems with all their columns.
@@ -106,7 +111,7 @@ def publish(fit: Fit) -> Model:
     weights = np.array([solution.weights for solution in found])
     upper, lower = (np.array([getattr(solution, name) for solution in found]) for name in ("upper", "lower"))
     gap, n_iter = (np.array([getattr(solution, name) for solution in found]) for name in ("gap", "n_iter"))
-    info = GramInfo(prepared.gram.kind, str(prepared.gram.dtype), prepared.gram.nbytes)
+    info = gram_info(prepared.gram)
     names = prepared.names if products is None else tuple(products.names)
     per_problem = {
         "weights_": weights, "kernel_contributions_": np.array(shares), "objective_": upper, "dual_objective_": lower,

@@ -164,7 +164,8 @@ class Classification:
 
     def __call__(self, prepared: Prepared) -> Sequence[Target]:
         """Return the problems on the prepared kernels."""
-        cost, loss, products = self._costs(), self._loss(), None
+        loss, products = self._loss(), None
+        cost = sample_costs(self.owner, self.C, self.class_weight, self.classes, self.codes, self.weight)
         if self.output_kernels is not None:
             products = class_kernels(self.output_kernels, self.classes, prepared.names, self.owner)
         scheme = self.multiclass if products is None else "products"
@@ -207,21 +208,43 @@ class Classification:
         kind = CrammerSinger if products.trivial else ProductCrammerSinger
         return kind(self.codes, cost * loss.C, self.fit_intercept, len(self.classes))
 
-    def _costs(self) -> np.ndarray:
-        """Return C_i = C * sample weight * class weight."""
-        factors = np.ones(len(self.classes))
-        if isinstance(self.class_weight, str):
-            counts = np.bincount(self.codes, self.weight, len(factors))
-            factors = counts.sum() / (len(factors) * counts)
-        elif self.class_weight is not None:
-            factors = compute_class_weight(dict(self.class_weight), classes=self.classes, y=self.y)
-            if not np.all(np.isfinite(factors) & (factors > 0)):
-                raise ValueError(
-                    f"The 'class_weight' parameter of {self.owner} must hold positive numbers. "
-                    f"Got {self.class_weight!r} instead."
-                )
-        cost = self.C * factors[self.codes]
-        return cost if self.weight is None else cost * self.weight
+
+def sample_costs(
+    owner: str, C: float, class_weight: Any, classes: np.ndarray, codes: np.ndarray, weight: np.ndarray | None
+) -> np.ndarray:
+    """Return C_i = C * sample weight * class weight.
+
+    Parameters
+    ----------
+    owner : str
+        Name of the estimator, for the error sentence.
+    C : float
+        Cost of the losses.
+    class_weight : None, "balanced" or mapping
+        Factors by class.
+    classes, codes : ndarrays
+        The classes, and the position of each sample's class among them.
+    weight : ndarray or None
+        Sample weights, None for ones.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> sample_costs("me", 1.0, "balanced", np.array(["a", "b"]), np.array([0, 0, 0, 1]), None).round(2)
+    array([0.67, 0.67, 0.67, 2.  ])
+    """
+    factors = np.ones(len(classes))
+    if isinstance(class_weight, str):
+        counts = np.bincount(codes, weight, len(factors))
+        factors = counts.sum() / (len(factors) * counts)
+    elif class_weight is not None:
+        factors = compute_class_weight(dict(class_weight), classes=classes, y=classes[codes])
+        if not np.all(np.isfinite(factors) & (factors > 0)):
+            raise ValueError(
+                f"The 'class_weight' parameter of {owner} must hold positive numbers. Got {class_weight!r} instead."
+            )
+    cost = C * factors[codes]
+    return cost if weight is None else cost * weight
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,8 @@ from functools import partial
 import numpy as np
 from numba import njit
 
-from multikernel.estimators.baselines.weights import Tell, rows_at_once, silent
+from multikernel.estimators.baselines.messages import Tell, silent
+from multikernel.estimators.baselines.weights import rows_at_once
 from multikernel.gram.base import Gram
 
 # bytes of a centred tile of all kernels, which should stay in a core's own cache

@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from multikernel.estimators.validation import as_numbers
 from multikernel.kernels import Linear
 from multikernel.kernels.bank import KernelBank
 from multikernel.kernels.base import ROUNDING
 from multikernel.kernels.fitted_normalizer import inverse_root
 from multikernel.kernels.spec import expand_entries
+from multikernel.training.prepare import as_numbers
 
 
 def are_linear(spec: Any, X: Any) -> bool:

@@ -123,6 +123,8 @@ class OBSCUREClassifier(OnlineMKL):
         1 shows progress on the terminal, 2 one line per epoch.
     n_jobs : int or None, default=None
         Threads for the kernels; the epochs themselves run in one.
+    callback : callable, default=None
+        Called after each epoch with its row of ``history_``, a dict that also has "problem", the name of the class.
     random_state : int, RandomState or None, default=None
         Order of the samples and choice of those held out.
 
@@ -202,6 +204,7 @@ class OBSCUREClassifier(OnlineMKL):
         memory_limit=None,
         verbose=0,
         n_jobs=None,
+        callback=None,
         random_state=None,
     ):
         self.kernels = kernels
@@ -221,12 +224,15 @@ class OBSCUREClassifier(OnlineMKL):
         self.memory_limit = memory_limit
         self.verbose = verbose
         self.n_jobs = n_jobs
+        self.callback = callback
         self.random_state = random_state
 
     def _penalty(self, lam, q):
         return Penalty(lam, 0.0, q)
 
-    def _learn(self, blocks, sample, penalty, **options):
-        result = obscure(blocks, sample, penalty, online_epochs=self.online_epochs, **options)
+    def _run_epochs(self, blocks, sample, penalty, **options):
+        return obscure(blocks, sample, penalty, online_epochs=self.online_epochs, **options)
+
+    def _set_result(self, result, *others):
+        super()._set_result(result, *others)
         self.radius_ = result.radius
-        return result

@@ -33,11 +33,7 @@ from multikernel.estimators.baselines.online_loops import (
 )
 from multikernel.gram.base import Gram
 from multikernel.gram.dense import AffineForm, DenseGram
-
-# coefficients below this fraction of the largest are rounding
-_ROUNDING = 1e-11
-# bytes of kernel rows that are fetched together where the kernels do not lie in memory as they are
-_ROW_BYTES = 16 << 20
+from multikernel.kernels.base import BLOCK_BYTES, ROUNDING
 
 
 @dataclass(frozen=True)
@@ -130,7 +126,7 @@ class Blocks(ABC):
     def _gathered_coefficients(self) -> np.ndarray:
         A = self.A - self.left * self._before[0]
         # what is left of a difference of equal numbers is no violation
-        A[np.abs(A) <= _ROUNDING * np.abs(self.A).max(initial=0.0)] = 0.0
+        A[np.abs(A) <= ROUNDING * np.abs(self.A).max(initial=0.0)] = 0.0
         return A
 
     def fold(self) -> None:
@@ -201,7 +197,7 @@ class KernelBlocks(Blocks):
         if self._matrices is not None:
             self._visit(rule, self._matrices, order, order, y, cost, limits)
             return
-        size = max(8, _ROW_BYTES // (self.n_blocks * self.n_samples * self.gram.dtype.itemsize))
+        size = max(1, BLOCK_BYTES // (self.n_blocks * self.n_samples * self.gram.dtype.itemsize))
         for first in range(0, len(order), size):
             part = order[first : first + size]
             self._visit(rule, List(self.gram.rows(part)), np.arange(len(part)), part, y, cost, limits)

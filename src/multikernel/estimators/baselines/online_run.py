@@ -11,7 +11,6 @@ the last half of them, times the best factor that the bounds of A allow.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,14 +20,12 @@ from scipy.optimize import minimize_scalar
 
 from multikernel.certificate import relative_gap
 from multikernel.estimators.baselines.online_blocks import Blocks
+from multikernel.kernels.base import ROUNDING
 from multikernel.solution import CONVERGED, INTERRUPTED, MAX_ITER, SETTLED
+from multikernel.solve import Recorder
 
-# objectives below this count as zero
-_FLOOR = 1e-13
 # averages cost a pass over the kernels: evaluated after so many epochs, when they have grown by this factor, and last
 _FIRST_CHECK, _SPACING = 16, 1.5
-# every epoch is evaluated up to this many, then one in fifty of those so far
-_EACH, _SPARSELY = 100, 1.02
 
 
 @dataclass(frozen=True)
@@ -97,12 +94,15 @@ class Sample:
         Factors c_i of the losses, of mean one over the samples that are learned from.
     train, held_out : ndarrays of int
         The samples to learn from, and those that tell when to stop (empty where none do).
+    total : float
+        Weight of the samples to learn from.
     """
 
     y: np.ndarray
     cost: np.ndarray
     train: np.ndarray
     held_out: np.ndarray
+    total: float = np.nan
 
     def loss(self, f: np.ndarray) -> float:
         """Return the mean loss of outputs (n, c) over the samples to learn from."""
@@ -157,7 +157,7 @@ class Result:
     @property
     def gap(self) -> float:
         """Relative duality gap."""
-        return relative_gap(self.upper, self.lower, _FLOOR)
+        return relative_gap(self.upper, self.lower, ROUNDING)
 
 
 class Run:
@@ -192,7 +192,6 @@ class Run:
         self.best: Sequence[Any] | None = None
         self.norms, self.upper, self.lower = np.zeros(blocks.n_blocks), np.inf, -np.inf
         self.score = -np.inf
-        self.history: dict[str, list] = {}
 
     def visit(self) -> None:
         """One epoch: every sample once, in a random order."""
@@ -247,33 +246,25 @@ class Run:
         self, max_iter: int, tol: float, patience: int | None = None, callback: Callable[[dict], None] | None = None
     ) -> Result:
         """Run epochs until the relative gap, the patience or their number is reached."""
-        began, status, idle, looked = time.perf_counter(), MAX_ITER, 0, 0
+        status, idle = MAX_ITER, 0
         held = len(self.sample.held_out) > 0
-        try:
+        with Recorder(callback) as recorder:
             while self.epoch < max_iter:
                 self.visit()
-                if not held and _EACH < self.epoch < min(_SPARSELY * looked, max_iter):
-                    continue
-                before, looked = self.score, self.epoch
+                before = self.score
                 primal = self.check(final=self.epoch == max_iter)
-                row = {
-                    "epoch": self.epoch,
-                    "time": time.perf_counter() - began, "primal": primal, "upper": self.upper, "lower": self.lower,
-                    "gap": relative_gap(self.upper, self.lower, _FLOOR), "active": int(np.count_nonzero(self.norms)),
-                    **({"score": self.score} if held else {}),
-                }  # fmt: skip
-                for key, value in row.items():
-                    self.history.setdefault(key, []).append(value)
-                if callback:
-                    callback(row)
-                if row["gap"] <= tol:
+                gap = relative_gap(self.upper, self.lower, ROUNDING)
+                row = {"epoch": self.epoch, "primal": primal, "upper": self.upper, "lower": self.lower, "gap": gap}
+                score = {"score": self.score} if held else {}
+                recorder.record({**row, "active": int(np.count_nonzero(self.norms)), **score})
+                if gap <= tol:
                     status = CONVERGED
                     break
                 idle = 0 if self.score > before else idle + 1
                 if held and patience is not None and idle >= patience:
                     status = SETTLED
                     break
-        except KeyboardInterrupt:
+        if recorder.interrupted:
             status = INTERRUPTED
         if self.best is None:
             m, self.norms = self.last()
@@ -283,5 +274,5 @@ class Run:
         model, outputs = self.best
         return Result(
             model, outputs, self.norms, self.upper, min(self.lower, self.upper), float(self.limits[3]),
-            self.epoch, status, curvature, self.history,
+            self.epoch, status, curvature, recorder.history,
         )  # fmt: skip

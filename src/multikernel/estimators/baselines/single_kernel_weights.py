@@ -11,14 +11,8 @@ from typing import Any
 import numpy as np
 
 from multikernel.estimators.baselines.each_kernel import validated_scores
-from multikernel.estimators.baselines.weights import (
-    KernelWeights,
-    Rules,
-    Targets,
-    Tell,
-    shares,
-    warn_interrupted,
-)
+from multikernel.estimators.baselines.messages import Tell, warn_interrupted
+from multikernel.estimators.baselines.weights import KernelWeights, Rules, TargetValues, shares
 from multikernel.gram.base import Gram
 from multikernel.kernels.base import is_integer, is_real
 from multikernel.solution import INTERRUPTED
@@ -45,7 +39,7 @@ class _Validated(KernelWeights):
     cv: Any
     scoring: Any
 
-    def _means(self, gram: Gram, targets: Targets, tell: Tell) -> np.ndarray:
+    def _means(self, gram: Gram, targets: TargetValues, tell: Tell) -> np.ndarray:
         """Return the mean scores, minus infinity for kernels that Ctrl-C left out.
 
         Sets: ``scores_`` and ``status_``.

@@ -110,6 +110,8 @@ class UFOMKLClassifier(OnlineMKL):
         1 shows progress on the terminal, 2 one line per epoch.
     n_jobs : int or None, default=None
         Threads for the kernels; the epochs themselves run in one.
+    callback : callable, default=None
+        Called after each epoch with its row of ``history_``, a dict that also has "problem", the name of the class.
     random_state : int, RandomState or None, default=None
         Order of the samples and choice of those held out.
 
@@ -187,6 +189,7 @@ class UFOMKLClassifier(OnlineMKL):
         memory_limit=None,
         verbose=0,
         n_jobs=None,
+        callback=None,
         random_state=None,
     ):
         self.kernels = kernels
@@ -206,10 +209,11 @@ class UFOMKLClassifier(OnlineMKL):
         self.memory_limit = memory_limit
         self.verbose = verbose
         self.n_jobs = n_jobs
+        self.callback = callback
         self.random_state = random_state
 
     def _penalty(self, lam, q):
         return Penalty(lam, float(self.alpha), q)
 
-    def _learn(self, blocks, sample, penalty, **options):
+    def _run_epochs(self, blocks, sample, penalty, **options):
         return ufo(blocks, sample, penalty, **options)
