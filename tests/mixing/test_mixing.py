@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from multikernel.mixing.norms import Ball, PlainSum, Simplex, mixing_for
-from multikernel.mixing.simplex_qp import simplex_qp
 
 NORMS = [1, 1.1, 4 / 3, 2, 3, 10, np.inf]
 
@@ -80,23 +79,6 @@ def test_zero_quadratic_forms_do_no_harm():
         assert mixing.support(zero)[0] == 0.0
         assert np.all(np.isfinite(mixing.closed_form(beta, zero)))
         assert np.all(np.isfinite(mixing.newton_step(beta, zero, np.zeros((4, 4)))))
-
-
-@pytest.mark.parametrize("seed", range(30))
-def test_simplex_qp_satisfies_its_optimality_conditions(seed):
-    rng = np.random.default_rng(seed)
-    p = int(rng.integers(1, 15))
-    A = rng.normal(size=(p, rng.integers(1, p + 1)))
-    H, c = A @ A.T * 10.0 ** rng.integers(-4, 4), rng.normal(size=p)
-    start = rng.dirichlet(np.ones(p))
-    x = simplex_qp(H, c, start)
-    assert x.sum() == pytest.approx(1.0) and np.all(x >= 0)
-    slope = H @ x + c
-    room = x > 1e-7
-    level = slope[room].mean()
-    size = np.abs(slope).max() + np.abs(c).max()
-    assert np.ptp(slope[room]) <= 1e-5 * size
-    assert np.all(slope[~room] >= level - 1e-5 * size)
 
 
 def test_kernels_without_weight_are_let_in_where_they_matter():
