@@ -71,15 +71,14 @@ class Descent(Machine):
         self.shuffled, self.random_state = shuffled, random_state
         n = self.n_samples
         self.eps, self.total, self.h = 0.0, 0.0, np.zeros(n)
-        self.balanced: bool = machine.balanced  # type: ignore[attr-defined]
         if isinstance(machine, BoxMachine):
-            self.p, self.lo, self.hi = machine.p, machine.lo, machine.hi
+            self.p, self.lo, self.hi, self.balanced = machine.p, machine.lo, machine.hi, machine.balanced
             self.eps, self.total = machine.eps, machine.total
         elif isinstance(machine, Ridge) and machine.Y.ndim == 1:
-            self.p, self.h = machine.Y, 0.5 / machine.C
+            self.p, self.h, self.balanced = machine.Y, 0.5 / machine.C, machine.balanced
             self.lo, self.hi = np.full(n, -np.inf), np.full(n, np.inf)
         elif isinstance(machine, Smooth) and isinstance(machine.loss, SquaredHinge):
-            self.p, self.h = machine.y, 0.5 / (machine.C * machine.loss.C)
+            self.p, self.h, self.balanced = machine.y, 0.5 / (machine.C * machine.loss.C), machine.balanced
             self.lo, self.hi = np.where(self.p > 0, 0.0, -np.inf), np.where(self.p > 0, np.inf, 0.0)
         else:
             raise ValueError(no_descent(machine))
