@@ -115,7 +115,7 @@ def sweep_seconds(model, X: np.ndarray, n_jobs: int | None = None) -> float:
     return (time.perf_counter() - began) * len(X) / len(idx)
 
 
-COLUMNS_OF_HISTORY = ("time", "upper", "gap", "active", "listed", "left_out", "inner_steps")
+COLUMNS_OF_HISTORY = ("time", "upper", "gap", "active", "listed", "inner_steps")
 
 
 def run(options) -> None:

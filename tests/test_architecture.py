@@ -29,7 +29,6 @@ ROOMS = (
     "solution",
     "solvers",
     "solve",
-    "warm",
     "kernels",
     "training",
     "estimators",

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from multikernel.gram.base import Gram, Outputs
-from multikernel.machines.base import Machine
+from multikernel.machines.base import HasPartialSolve, Machine
 from multikernel.mixing.base import Mixing
 
 
@@ -120,12 +120,18 @@ class Point:
     def set_dual(self, a: np.ndarray, kernels: np.ndarray | None = None) -> None:
         """Move to new coefficients.
 
-        Outputs are updated when they are next read; with ``kernels`` at once, and of these kernels alone.
+        Outputs are updated when they are next read; with ``kernels`` at once, and of these kernels alone: `set_outputs`
+        has to replace those of the others.
         """
         if kernels is not None:
-            self.outputs.update(a, kernels)
+            self._outputs.update(a, kernels)
         self.a = a
         self._forget("quadratic_forms", "q", "f", "primal")
+
+    def take_kernels(self, kernels: np.ndarray, beta: np.ndarray, mixing: Mixing) -> Point:
+        """Return a point of some kernels, with their weights, these coefficients, and what is known of the outputs."""
+        gram, machine = self.problem.gram.take_kernels(kernels), self.problem.machine
+        return Point(Problem(gram, machine, mixing), beta, self.a, self._outputs.take(kernels))
 
     def set_outputs(self, kernels: np.ndarray, part: Outputs | np.ndarray | float) -> None:
         """Replace the outputs of some kernels, see `Outputs.put`."""
@@ -136,13 +142,13 @@ class Point:
         for name in names:
             self.__dict__.pop(name, None)
 
-    def solve(self, accuracy: float, max_steps: int | None = None, start: np.ndarray | None = None) -> None:
+    def solve(self, accuracy: float, start: np.ndarray | None = None) -> None:
         """Let the machine improve a at the current weights, to ``accuracy`` in units of the objective.
 
         The machine begins at ``start`` (feasible; the current a by default), whose outputs are the current ones plus
         what the combined rows of the changed coefficients add. The machine sees the combined kernel in storage
         precision; where that left a larger gap than was asked for, the machine is called again with outputs from all
-        kernels, as in iterative refinement. With ``max_steps`` it takes about so many steps instead.
+        kernels, as in iterative refinement.
         """
         machine = self.problem.machine
         a, f = self.a, self.f
@@ -150,12 +156,19 @@ class Point:
         if start is not None:
             f = f + self.combined.apply(start - a)
             a = start
-        self.set_dual(machine.solve(self.combined, a, f, accuracy, max_steps))
+        self.set_dual(machine.solve(self.combined, a, f, accuracy))
         gap = np.inf
         # again where rounding kept the machine from the accuracy asked for, as long as that halves the gap
-        while not max_steps and 2.0 * accuracy < (now := self.inner_gap()) < 0.5 * gap:
+        while 2.0 * accuracy < (now := self.inner_gap()) < 0.5 * gap:
             gap = now
             self.set_dual(machine.solve(self.combined, self.a, self.f, accuracy))
+
+    def partial_solve(self, accuracy: float, size: int) -> None:
+        """Let a machine that offers it improve about ``size`` of the coefficients at the current weights."""
+        machine = self.problem.machine
+        assert isinstance(machine, HasPartialSolve)
+        self.accuracy = accuracy
+        self.set_dual(machine.partial_solve(self.combined, self.a, self.f, accuracy, size))
 
     def inner_gap(self) -> float:
         """Primal minus dual value of the single-kernel problem at the current weights."""

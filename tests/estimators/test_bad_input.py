@@ -171,8 +171,8 @@ def test_an_indefinite_kernel_met_in_training_is_refused_or_repaired(monkeypatch
         outputs = problem.gram.apply(y)
         return replace(solution, dual_coef=y, outputs=outputs) if outputs @ y < 0 else solution
 
-    base_solve = base.solve_from
-    monkeypatch.setattr(base, "solve_from", solve)
+    base_solve = base.solve
+    monkeypatch.setattr(base, "solve", solve)
     sentence = "The kernel 'good' must be positive semidefinite. Got a smallest eigenvalue of -9 times the largest"
     with pytest.raises(ValueError, match=re.escape(sentence)):
         fit_stack(M, normalize=None)

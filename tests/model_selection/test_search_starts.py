@@ -19,7 +19,6 @@ from multikernel.model_selection.lending import Lent, Solved
 from multikernel.model_selection.shared_kernels import Spare
 from multikernel.problem import Point, Problem
 from multikernel.solve import solve
-from multikernel.warm import solve_from
 
 
 def test_refit():
@@ -40,11 +39,11 @@ def test_refit():
 def test_the_refit_starts_from_the_folds(multiclass, cv, monkeypatch):
     starts = []
 
-    def spy(problem, start, *args, **options):
-        starts.append((problem, start))
-        return solve_from(problem, start, *args, **options)
+    def spy(problem, *args, **options):
+        starts.append((problem, options["start"]))
+        return solve(problem, *args, **options)
 
-    monkeypatch.setattr("multikernel.estimators.base.solve_from", spy)
+    monkeypatch.setattr("multikernel.estimators.base.solve", spy)
     data = load_iris()
     weight = np.arange(150) % 5.0
     kernels = rbf_family([0.5, 2.0, 8.0])

@@ -21,12 +21,13 @@ from multikernel.kernels.function import FunctionKernel
 from multikernel.losses import Logistic
 from multikernel.machines.ridge import Ridge
 from multikernel.machines.smooth import Smooth
-from multikernel.machines.subsample import draw
+from multikernel.machines.subsample import draw_samples
 from multikernel.machines.svc import SVC
 from multikernel.machines.svr import SVR
 from multikernel.mixing.norms import Ball, Simplex
-from multikernel.problem import Point, Problem, Start
-from multikernel.solve import choose_solver, solve
+from multikernel.problem import Problem, Start
+from multikernel.solve import solve
+from multikernel.solvers import choose_solver
 from multikernel.solvers.active_set import ActiveSet
 
 
@@ -100,7 +101,7 @@ MACHINES = {
 
 
 @pytest.mark.parametrize("name", MACHINES)
-def test_every_machine_that_draws(name):
+def test_every_machine_with_subsamples(name):
     X, score = samples(120, 10, seed=1)
     K = gaussians(X, 10)
     machine = MACHINES[name](score)
@@ -110,91 +111,26 @@ def test_every_machine_that_draws(name):
     assert short.upper == pytest.approx(whole.upper, rel=1e-5)
 
 
-# ---- screening
-
-
-@pytest.mark.parametrize("seed", range(12))
-def test_kernels_that_are_left_out_have_no_weight_at_the_optimum(seed):
-    rng = np.random.default_rng(seed)
-    n, groups = int(rng.integers(20, 90)), int(rng.integers(4, 12))
-    X, score = samples(n, groups, seed, noise=float(rng.choice([0.1, 1.0])))
-    K = gaussians(X, max(groups, 3)) if groups > 2 else gaussians(X, 3)
-    C = rng.uniform(0.2, 3.0, n) * 10.0 ** rng.uniform(-2, 1)
-    machine = Ridge(score, C, fit_intercept=bool(seed % 2))
-    exact = solve(Problem(DenseGram(K), machine, Simplex()), "newton", tol=1e-10)
-    solver, found = ActiveSet(samples=20), []
-    for tol in (1e-1, 1e-2, 1e-4, 1e-6):
-        near = solve(Problem(DenseGram(K), machine, Simplex()), "newton", tol=tol)
-        point = Point(Problem(DenseGram(K), machine, Simplex()), near.weights, near.dual_coef)
-        # the bound of the rule: the dual value at this very a
-        lower = machine.dual(point.a) - 0.5 * point.q.max()
-        proved = solver._proved(point, near.upper - lower)
-        found.append(int(proved.sum()))
-        assert exact.weights[proved].max(initial=0.0) <= 1e-9
-        a = exact.dual_coef
-        q = np.einsum("i,kij,j->k", a, K, a)
-        assert np.all(q[proved] < q.max())
-        # the ball itself: sqrt(q_k(a - a*)) is within its bound
-        d = point.a - a
-        distance = np.sqrt(np.maximum(np.einsum("i,kij,j->k", d, K, d), 0.0))
-        bound = machine.deviation(near.upper - lower, point.problem.gram.diag())
-        assert np.all(distance <= bound * (1 + 1e-6) + 1e-6 * np.sqrt(q.max()))
-    assert found[-1] > 0
-    short = solve(Problem(lazily(K), machine, Simplex()), solver, tol=1e-7)
-    assert short.status == "converged"
-    assert short.upper == pytest.approx(exact.upper, rel=1e-6)
-    np.testing.assert_allclose(short.outputs, np.einsum("kij,j->ki", K, short.dual_coef), atol=1e-7)
-
-
-def test_kernels_that_are_left_out_are_not_touched_until_the_end():
-    X, score = samples(150, 20, noise=0.1)
-    K = gaussians(X, 20)
-    asked: list[set[int]] = []
-
-    class Watched(LazyGram):
-        def apply(self, v, kernels=None):
-            asked.append(set(range(len(K)) if kernels is None else np.asarray(kernels).tolist()))
-            return super().apply(v, kernels)
-
-    gram = Watched(lambda kernels, idx: ((k, K[k, idx]) for k in kernels), np.diagonal(K, axis1=1, axis2=2))
-    solution = solve(Problem(gram, Ridge(score, 0.05), Simplex()), ActiveSet(samples=40), tol=1e-7)
-    left_out = solution.history["left_out"]
-    assert max(left_out) > 0
-    assert (solution.status, left_out[-1]) == ("converged", 0)
-    # the last product is that of the kernels that had been left out, and of no others
-    assert len(asked[-1]) >= max(left_out)
-    assert not asked[-1] & set(np.flatnonzero(solution.weights))
-    assert any(len(kernels) == len(K) - out for kernels in asked for out in left_out if out)
-
-
-def test_the_hinge_has_no_ball():
-    X, score = samples(40, 4)
-    machine = SVC(np.sign(score), 1.0)
-    assert np.all(np.isinf(machine.deviation(1e-9, np.ones((3, 40)))))
-    point = Point(Problem(DenseGram(gaussians(X, 4)), machine, Simplex()))
-    assert not ActiveSet()._proved(point, 1e-12).any()
-
-
-# ---- the draw
+# ---- the first list
 
 
 def test_a_draw_keeps_the_cost_of_every_class():
     rng = np.random.default_rng(0)
     y, cost = np.where(rng.random(1000) < 0.02, 1.0, -1.0), rng.uniform(0.5, 2.0, 1000)
-    idx, own = draw(y, cost, 100)
+    idx, own = draw_samples(y, cost, 100)
     assert len(np.unique(idx)) == len(idx)
     assert abs(len(idx) - 100) <= 10
     for value in (-1.0, 1.0):
         assert own[y[idx] == value].sum() == pytest.approx(cost[y == value].sum())
     assert np.count_nonzero(y[idx] > 0) >= min(20, np.count_nonzero(y > 0))
-    assert np.array_equal(draw(y, cost, 5000)[0], np.arange(1000))
+    assert np.array_equal(draw_samples(y, cost, 5000)[0], np.arange(1000))
 
 
 def test_a_start_needs_no_draw(monkeypatch):
     X, score = samples(80, 12)
     problem = Problem(DenseGram(gaussians(X, 12)), SVC(np.sign(score), 1.0), Simplex())
     first = solve(problem, "newton", tol=1e-2)
-    monkeypatch.setattr(SVC, "draw", None)
+    monkeypatch.setattr(SVC, "subsample", None)
     again = solve(problem, "active-set", tol=1e-6, start=Start(first.weights, first.dual_coef))
     assert again.status == "converged"
 
@@ -305,9 +241,9 @@ def test_auto_takes_it_for_many_kernels_that_are_not_stored():
     X, score = samples(60, 20)
     K = gaussians(X, 20)
     machine = SVC(np.sign(score))
-    assert choose_solver(Problem(lazily(K), machine, Simplex())) == "active-set"
-    assert choose_solver(Problem(lazily(K), machine, Ball(2.0))) == "newton"
-    assert choose_solver(Problem(lazily(K[:10]), machine, Simplex())) == "newton"
+    assert choose_solver(Problem(lazily(K), machine, Simplex()))[0] == "active-set"
+    assert choose_solver(Problem(lazily(K), machine, Ball(2.0)))[0] == "newton"
+    assert choose_solver(Problem(lazily(K[:10]), machine, Simplex()))[0] == "newton"
 
 
 @pytest.mark.parametrize("loss", ["hinge", "squared"])

@@ -241,7 +241,7 @@ class Mute(Machine):
     def make_feasible(self, a):
         return a
 
-    def solve(self, combined, a, f, accuracy, max_steps=None):
+    def solve(self, combined, a, f, accuracy):
         return a
 
     def primal(self, f, quad, accuracy=0.0):

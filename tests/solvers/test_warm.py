@@ -6,14 +6,13 @@ import numpy as np
 import pytest
 from problems import random_problem
 
-import multikernel.warm
 from multikernel.gram.dense import DenseGram
 from multikernel.machines.svc import SVC
 from multikernel.machines.svr import SVR
 from multikernel.mixing.norms import Ball, Simplex, mixing_for
 from multikernel.problem import Point, Problem, Start
 from multikernel.solve import solve
-from multikernel.warm import solve_from
+from multikernel.solvers import active_set
 
 TOL = 1e-7
 
@@ -39,14 +38,15 @@ def start_of(solution, machine, other):
 
 
 def spied(monkeypatch) -> list[int]:
-    """The numbers of kernels of the problems that are solved from now on."""
+    """The numbers of kernels of the lists that are solved from now on."""
     seen: list[int] = []
 
-    def spy(problem, *args, **options):
-        seen.append(problem.gram.n_kernels)
-        return solve(problem, *args, **options)
+    class Spy(active_set._Run):
+        def __init__(self, point, *args):
+            seen.append(point.problem.gram.n_kernels)
+            super().__init__(point, *args)
 
-    monkeypatch.setattr(multikernel.warm, "solve", spy)
+    monkeypatch.setattr(active_set, "_Run", Spy)
     return seen
 
 
@@ -59,7 +59,7 @@ def test_a_path_of_costs_has_the_solutions_of_single_problems(machine, solver, m
     for C in (100.0, 10.0, 1.0, 0.1, 0.01):
         problem = Problem(gram, make(C), Simplex())
         start = None if last is None else start_of(last[1], problem.machine, last[0])
-        found = solve_from(problem, start, solver, tol=TOL, max_iter=5000)
+        found = solve(problem, solver, start=start, tol=TOL, max_iter=5000)
         alone = solve(problem, solver, tol=TOL, max_iter=5000)
         assert found.gap <= TOL
         assert found.lower <= alone.upper + 1e-12 * abs(alone.upper)
@@ -76,7 +76,7 @@ def test_random_problems_from_the_solution_at_twice_the_cost(index):
     twice, once = SVC(random.y, 2.0 * random.C), SVC(random.y, random.C)
     first = solve(Problem(gram, twice, mixing), tol=1e-5)
     problem = Problem(gram, once, mixing)
-    found = solve_from(problem, start_of(first, once, twice), tol=1e-5)
+    found = solve(problem, start=start_of(first, once, twice), tol=1e-5)
     alone = solve(problem, tol=1e-5)
     assert found.gap <= 1e-5 and alone.gap <= 1e-5
     assert found.lower <= alone.upper * (1 + 1e-9) and alone.lower <= found.upper * (1 + 1e-9)
@@ -87,8 +87,8 @@ def test_a_kernel_that_the_start_lacks_is_found(monkeypatch):
     problem = Problem(DenseGram(STACK), MACHINES["hinge"](1.0), Simplex())
     useless = np.eye(len(STACK))[-1]
     a = problem.machine.start()
-    found = solve_from(problem, Start(useless, a, (a, np.zeros(STACK.shape[:2]))), tol=TOL)
-    assert seen == [len(STACK), 1, len(STACK)]
+    found = solve(problem, start=Start(useless, a, (a, np.zeros(STACK.shape[:2]))), tol=TOL)
+    assert seen[0] == 1 < seen[1]
     assert found.weights[-1] < 1e-3 and found.n_iter > 0
     assert found.upper == pytest.approx(solve(problem, tol=TOL).upper, rel=2 * TOL)
 
@@ -101,12 +101,12 @@ def test_all_kernels_take_part_where_nothing_is_gained(monkeypatch):
         everything = mixing.start(len(STACK))
         few = np.eye(len(STACK))[0]
         a, F = machine.start(), np.zeros(STACK.shape[:2])
-        solve_from(problem, None)
-        solve_from(problem, Start(everything, a, (a, F)))
+        solve(problem)
+        solve(problem, start=Start(everything, a, (a, F)))
         if isinstance(mixing, Ball):
-            solve_from(problem, Start(few, a, None))
-            solve_from(problem, Start(few, a, (a, F)))
-    assert set(seen) == {len(STACK)}
+            solve(problem, start=Start(few, a, None))
+            solve(problem, start=Start(few, a, (a, F)))
+    assert not seen
 
 
 def test_a_solution_that_stays_one_is_certified_as_it_is(monkeypatch):
@@ -114,8 +114,8 @@ def test_a_solution_that_stays_one_is_certified_as_it_is(monkeypatch):
     # costs so large that no coefficient is on its bound: a smaller one makes the same coefficients better
     gram, large, less = DenseGram(STACK), MACHINES["hinge"](1e6), MACHINES["hinge"](1e5)
     first = solve(Problem(gram, large, Simplex()), tol=1e-3)
-    again = solve_from(Problem(gram, less, Simplex()), start_of(first, less, large), tol=1e-3)
-    assert seen == [len(STACK)] and again.n_iter == 0 and again.status == "converged"
+    again = solve(Problem(gram, less, Simplex()), start=start_of(first, less, large), tol=1e-3)
+    assert not seen and again.n_iter == 0 and again.status == "converged"
     np.testing.assert_allclose(again.dual_coef, first.dual_coef, rtol=1e-12)
     assert 0 < again.gap <= first.gap
 
@@ -126,8 +126,8 @@ def test_outputs_need_not_be_known(monkeypatch):
     twice = solve(Problem(gram, make(0.2), Simplex()), tol=TOL)
     problem = Problem(gram, make(0.1), Simplex())
     start = Start(twice.weights, problem.machine.make_feasible(twice.dual_coef))
-    found = solve_from(problem, start, tol=TOL)
-    assert seen[0] == np.count_nonzero(twice.weights) < seen[1] == len(STACK)
+    found = solve(problem, start=start, tol=TOL)
+    assert seen[0] == np.count_nonzero(twice.weights) < len(STACK)
     np.testing.assert_allclose(found.outputs, STACK @ found.dual_coef, atol=1e-9)
     assert found.upper == pytest.approx(solve(problem, tol=TOL).upper, rel=2 * TOL)
 
@@ -140,7 +140,7 @@ def test_kernels_that_matter_are_let_in_at_once(left):
         problem = Problem(gram, MACHINES["hinge"](C), Simplex())
         weights = np.zeros(len(STACK))
         weights[left] = 1.0 / len(left)
-        found = solve_from(problem, Start(weights, problem.machine.start(), None), tol=1e-3)
+        found = solve(problem, start=Start(weights, problem.machine.start(), None), tol=1e-3)
         alone = solve(problem, tol=1e-3)
         assert found.gap <= 1e-3
         assert found.upper == pytest.approx(alone.upper, rel=2e-3)
@@ -162,7 +162,7 @@ def test_an_interrupted_start_is_certified_on_all_kernels(monkeypatch):
     beta = np.zeros(len(STACK))
     beta[[0, 2, 4]] = 1 / 3
     a = problem.machine.start()
-    found = solve_from(problem, Start(beta, a, (a, np.zeros(STACK.shape[:2]))), tol=TOL)
+    found = solve(problem, start=Start(beta, a, (a, np.zeros(STACK.shape[:2]))), tol=TOL)
     assert found.status == "interrupted" and set(calls) == {3}
     assert found.gap > TOL
     monkeypatch.undo()
@@ -179,5 +179,5 @@ def test_negative_curvature_is_seen_among_the_few():
         0.5 * problem.machine.y * rng.uniform(size=len(SCORE)) * (np.arange(len(SCORE)) % 2 == 0)
     )
     beta = np.eye(len(K))[0]
-    found = solve_from(problem, Start(beta, a, (a, K @ a)), max_iter=1)
+    found = solve(problem, start=Start(beta, a, (a, K @ a)), max_iter=1)
     assert found.curvature[0] < 0

@@ -23,6 +23,7 @@ from multikernel.mixing.base import Mixing
 from multikernel.mixing.norms import mixing_for
 from multikernel.problem import Problem
 from multikernel.solution import INTERRUPTED, Solution
+from multikernel.solve import solve
 from multikernel.threads import resolve_threads
 from multikernel.training.computed import ComputedKernels
 from multikernel.training.core import TrainingKernels
@@ -32,7 +33,6 @@ from multikernel.training.prepare import warn_constant
 from multikernel.training.progress import progress
 from multikernel.training.publish import GramInfo
 from multikernel.training.stacked import StackedKernels
-from multikernel.warm import solve_from
 
 
 class BaseMKL(_BaseComposition):
@@ -159,9 +159,9 @@ class BaseMKL(_BaseComposition):
                 start = replace(start, weights=mixing.make_feasible(start.weights))
             with progress(self.verbose, self.tol, labels[t]) as show:
                 callback = self._watch(show, kernels, subsets[t], labels[t], outputs)
-                solution = solve_from(
-                    Problem(gram, suited_machine(gram, machines[t]), mixing), start, self.solver,
-                    tol=self.tol, max_iter=0 if interrupted else self.max_iter, callback=callback,
+                solution = solve(
+                    Problem(gram, suited_machine(gram, machines[t]), mixing), self.solver, tol=self.tol,
+                    max_iter=0 if interrupted else self.max_iter, start=start, callback=callback,
                 )  # fmt: skip
             if interrupted:
                 solution = replace(solution, status=INTERRUPTED)

@@ -2,17 +2,29 @@
 
 A machine works in signed coefficients a (for classification a_i = y_i alpha_i), so that for every machine the
 outputs of kernel k are K_k a and its quadratic form is q_k = a' K_k a.
+
+`Machine` is what every machine has. What some machines can do beyond that are abilities, one protocol each:
+
+    ability         protocol          what asks for it
+    curvature       HasCurvature      newton
+    partial_solve   HasPartialSolve   newton, where it is there
+    subsample       HasSubsample      active-set, for its first list
+    conic           HasConic          qcqp
+    compact         HasCompact        qcqp-compact, silp-compact
+    epochs          HasEpochs         interleaved
+
+A solver names them as "machine.curvature" in its ``requires`` or ``uses``; `multikernel.solvers.offers` finds them.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from multikernel.gram.base import Combined
+from multikernel.gram.base import Combined, Outputs
 from multikernel.losses import loss_name
 
 # relative gaps are taken against the primal value or this fraction of the largest loss, whichever is more
@@ -35,8 +47,6 @@ PENALTY = 0.05
 class Curvature:
     """Second-order model of J(beta) = max_a g(a) - 1/2 sum_k beta_k q_k(a) at the inner solution.
 
-    A machine that has one is told whether few digits of it will do (``rough``), and may make use of that.
-
     Attributes
     ----------
     H : ndarray of shape (p, p)
@@ -53,14 +63,6 @@ class Curvature:
     free: np.ndarray
     response: np.ndarray
     correction: np.ndarray
-
-    def predicted(self, a: np.ndarray, move: np.ndarray, corrected: bool) -> np.ndarray:
-        """Return the coefficients after the weights moved by ``move``, to first order."""
-        a = a.copy()
-        a[self.free] -= self.response @ move
-        if corrected:
-            a[self.free] += self.correction
-        return a
 
 
 @dataclass(frozen=True)
@@ -101,40 +103,24 @@ class ConicMachine:
 
 
 class Machine(ABC):
-    """Base class of the machines.
+    """Base class of the machines. Immutable: what a solve returns depends on its arguments alone.
 
     Attributes
     ----------
     n_samples : int
         Number n of training samples.
     scale : float
-        Largest value of the loss term (sum of the costs); relative gaps have their floor at 1e-13 of it.
-    loss : Loss or LargestMargin, optional
-        The loss, where it is one.
-    bursts : bool
-        Whether a few inner steps cost much less than a whole solution, so that interleaving them with steps on
-        the weights pays.
-    has_frank_wolfe_step : bool
-        Whether `frank_wolfe_step` does something.
-    bursts_reach : float
-        Relative gap that bursts should have reached before the last of them, which is left out otherwise.
-    inner_accuracy : float
-        How accurate a solution inside a second-order method should be, as a fraction of the outer gap: where it is
-        cheap, more accuracy saves outer steps.
+        Largest value of the loss term (sum of the costs).
     """
 
     n_samples: int
     scale: float
-    loss: Any = None
-    bursts: bool = False
-    has_frank_wolfe_step: bool = False
-    bursts_reach: float = np.inf
-    inner_accuracy: float = 0.3
 
     @property
     def description(self) -> str:
         """What the user knows the machine by, for error sentences."""
-        return f"the machine {type(self).__name__}" if self.loss is None else f"the loss {loss_name(self.loss)!r}"
+        loss = getattr(self, "loss", None)
+        return f"the machine {type(self).__name__}" if loss is None else f"the loss {loss_name(loss)!r}"
 
     @property
     def floor(self) -> float:
@@ -146,37 +132,33 @@ class Machine(ABC):
         """Return a feasible a to begin with."""
 
     @abstractmethod
+    def make_feasible(self, a: np.ndarray) -> np.ndarray:
+        """Return the nearest convenient point that satisfies every constraint of A."""
+
+    @abstractmethod
     def dual(self, a: np.ndarray) -> float:
         """Return g(a)."""
 
     @abstractmethod
-    def make_feasible(self, a: np.ndarray) -> np.ndarray:
-        """Return the nearest convenient point that satisfies every constraint of A."""
+    def solve(self, combined: Combined, a: np.ndarray, f: np.ndarray, accuracy: float) -> np.ndarray:
+        """Maximise g(a) - 1/2 a' K_beta a from ``a`` with outputs f = K_beta a, to ``accuracy`` in the objective."""
 
-    def on_bounds(self, a: np.ndarray) -> float:
-        """Return which part of the coefficients is on a bound, where these have bounds."""
-        return 0.0
+    @abstractmethod
+    def primal(self, f: np.ndarray, quad: float, accuracy: float = 0.0) -> tuple[float, Any]:
+        """Return 1/2 quad + loss(f + b), minimised over the intercept b, and b.
 
-    def frank_wolfe_step(self, combined: Combined, a: np.ndarray, f: np.ndarray, b: Any) -> np.ndarray:
-        """Return a better start than ``a``, of outputs f and best intercept b, by moving all coefficients at once."""
-        return a
-
-    def deviation(self, gap: float, diag: np.ndarray) -> np.ndarray:
-        """Bound sqrt(q_k(a - a*)) for every kernel of these diagonals (p, n), shape (p,).
-
-        a* is the solution and lower(a) within ``gap`` of the optimum; without curvature of g nothing is known.
+        A machine that finds b by iterations stops at ``accuracy`` in the value, or where rounding ends the progress.
         """
-        return np.full(len(diag), np.inf)
 
     def warm_start(
-        self, other: Machine, coef: np.ndarray, outputs: np.ndarray
+        self, other: Any, coef: np.ndarray, outputs: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return a start from a solution of the same problem with other costs.
 
         Parameters
         ----------
         other : Machine
-            The machine with the other costs.
+            The machine with the other costs, of the same class.
         coef, outputs : ndarray
             Its solution, and the outputs of the kernels for it (K_k coef of every kernel, or of a single one).
 
@@ -195,19 +177,56 @@ class Machine(ABC):
             return a, np.where(differs, ratio * coef, a), ratio * outputs
         return a, coef, outputs
 
-    def _rescale(self, other: Machine, coef: np.ndarray) -> np.ndarray:
+    def _rescale(self, other: Any, coef: np.ndarray) -> np.ndarray:
         """Return ``coef``, a solution of ``other``, with the changes that new costs are known to bring."""
         return coef
 
-    @abstractmethod
-    def solve(
-        self, combined: Combined, a: np.ndarray, f: np.ndarray, accuracy: float, max_steps: int | None = None
-    ) -> np.ndarray:
-        """Maximise g(a) - 1/2 a' K_beta a from ``a`` with outputs f = K_beta a, to ``accuracy`` in the objective."""
 
-    @abstractmethod
-    def primal(self, f: np.ndarray, quad: float, accuracy: float = 0.0) -> tuple[float, Any]:
-        """Return 1/2 quad + loss(f + b), minimised over the intercept b, and b.
+@runtime_checkable
+class HasCurvature(Protocol):
+    """A machine that differentiates its solution by the weights."""
 
-        A machine that finds b by iterations stops at ``accuracy`` in the value, or where rounding ends the progress.
-        """
+    def curvature(
+        self, combined: Combined, a: np.ndarray, f: np.ndarray, outputs: Outputs, rough: bool = False
+    ) -> Curvature:
+        """Return the second-order model of J at a solution ``a`` of outputs f; ``rough`` allows single precision."""
+
+
+@runtime_checkable
+class HasPartialSolve(Protocol):
+    """A machine whose problem can be solved in part, at a small part of the cost."""
+
+    def partial_solve(self, combined: Combined, a: np.ndarray, f: np.ndarray, accuracy: float, size: int) -> np.ndarray:
+        """Return better coefficients than ``a``: `solve`, limited to about ``size`` coefficients and steps."""
+
+
+@runtime_checkable
+class HasSubsample(Protocol):
+    """A machine that makes a smaller problem of the same kind."""
+
+    def subsample(self, size: int) -> tuple[np.ndarray, Machine]:
+        """Return about ``size`` of the samples, int (m,), and the machine on them."""
+
+
+@runtime_checkable
+class HasConic(Protocol):
+    """A machine that is a linear objective on a polyhedron."""
+
+    def conic(self) -> ConicMachine:
+        """Return the machine as data for a conic solver."""
+
+
+@runtime_checkable
+class HasCompact(Protocol):
+    """A machine with a smaller form in other variables."""
+
+    def compact(self) -> ConicMachine:
+        """Return that form as data for a conic solver."""
+
+
+@runtime_checkable
+class HasEpochs(Protocol):
+    """A machine on explicit features, which goes through its samples one by one."""
+
+    def epochs(self, combined: Any, outputs: Any) -> Any:
+        """Begin epochs between which the weights of ``combined`` may change."""

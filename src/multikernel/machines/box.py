@@ -41,10 +41,6 @@ class BoxMachine(Machine):
     p: np.ndarray
     lo: np.ndarray
     hi: np.ndarray
-    bursts = has_frank_wolfe_step = True
-    # at large costs bursts lead nowhere
-    bursts_reach = 0.7
-    inner_accuracy = 0.03
     eps: float = 0.0
     balanced: bool = True
     total: float = 0.0
@@ -69,9 +65,6 @@ class BoxMachine(Machine):
         inside = (a > self.lo + edge) & (a < self.hi - edge)
         return inside & (np.abs(a) > edge) if self.eps else inside
 
-    def on_bounds(self, a):
-        return 1.0 - np.count_nonzero(self._inside(a)) / self.n_samples
-
     def make_feasible(self, a):
         a = np.clip(a, self.lo, self.hi)
         if self.balanced:
@@ -83,37 +76,20 @@ class BoxMachine(Machine):
         edge = ON_BOUND * (other.hi - other.lo)
         return np.where(coef >= other.hi - edge, self.hi, np.where(coef <= other.lo + edge, self.lo, coef))
 
-    def frank_wolfe_step(self, combined, a, f, b):
-        """Move towards the bounds to which slopes drive, as far as the objective grows: a step of Frank and Wolfe.
-
-        Only coefficients off their optimum take part.
-        """
-        up, low = _kinks(a, self.lo, self.hi, self.eps)
-        G = self.p - f - b
-        target = self.make_feasible(np.where(G + up > 0, self.hi, np.where(G + low < 0, self.lo, a)))
-        move = target - a
-        curvature = float(combined.apply(move) @ move)
-        gain = self.dual(target) - self.dual(a) - float(f @ move)
-        if gain <= 0:
-            return a
-        return target if gain >= curvature else self.make_feasible(a + gain / curvature * move)
-
-    def solve(self, combined, a, f, accuracy, max_steps=None):
-        if max_steps is not None:
-            return self.partial_solve(combined, a, f, max_steps)
-        run = SMO(self, a, self.p - f, self._tolerance(accuracy), relax=1.0)
+    def solve(self, combined, a, f, accuracy):
+        run = self._smo(a, f, accuracy)
         run.run(combined)
         return self.make_feasible(run.a)
 
-    def partial_solve(self, combined: Combined, a: np.ndarray, f: np.ndarray, size: int) -> np.ndarray:
-        """Return better coefficients than ``a``, of outputs f, by moving the ``size`` worst violators of optimality."""
-        run = SMO(self, a, self.p - f, self._tolerance(0.0), relax=1.0)
+    def partial_solve(self, combined: Combined, a: np.ndarray, f: np.ndarray, accuracy: float, size: int) -> np.ndarray:
+        """Return coefficients of which the ``size`` worst violators were moved, for as many steps."""
+        run = self._smo(a, f, accuracy)
         run.partial_run(combined, size)
         return self.make_feasible(run.a)
 
-    def _tolerance(self, accuracy: float) -> float:
-        """Return the violation for an accuracy: the gap is at most the violation times the length of the box."""
-        return max(accuracy / float((self.hi - self.lo).sum()), 1e-15)
+    def _smo(self, a: np.ndarray, f: np.ndarray, accuracy: float) -> SMO:
+        # with slopes within tol of optimal the gap is at most tol times the length of the box
+        return SMO(self, a, self.p - f, max(accuracy / float((self.hi - self.lo).sum()), 1e-15), relax=1.0)
 
     def curvature(
         self, combined: Combined, a: np.ndarray, f: np.ndarray, outputs: Outputs, rough: bool = False

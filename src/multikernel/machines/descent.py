@@ -63,8 +63,6 @@ class Descent(Machine):
     (array([1., 0.]), 0.5)
     """
 
-    bursts = True
-
     def __init__(self, machine: Machine, shuffled: bool = True, random_state: int = 0) -> None:
         self.inner = machine
         self.n_samples, self.scale = machine.n_samples, machine.scale
@@ -98,9 +96,9 @@ class Descent(Machine):
     def primal(self, f, quad, accuracy=0.0):
         return self.inner.primal(f, quad, accuracy)
 
-    def solve(self, combined, a, f, accuracy, max_steps=None):
+    def solve(self, combined, a, f, accuracy):
         epochs = Epochs(self, combined, combined.tables, a, f)
-        for _ in range(STEPS if max_steps is None else 1):
+        for _ in range(STEPS):
             if epochs.run() <= 0.5 * accuracy:
                 break
         return epochs.finish()

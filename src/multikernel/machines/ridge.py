@@ -14,7 +14,7 @@ import numpy as np
 from multikernel.gram.base import Combined, Outputs
 from multikernel.losses import Squared
 from multikernel.machines.base import STEPS, Curvature, Machine
-from multikernel.machines.subsample import draw
+from multikernel.machines.subsample import draw_samples
 from multikernel.machines.weighted_inverse import WeightedInverse
 
 
@@ -59,18 +59,10 @@ class Ridge(Machine):
         size = float(np.sum(self.C * self.Y**2))
         self.scale = size if size > 0 else float(self.C.sum())
 
-    def draw(self, size: int) -> tuple[np.ndarray, Ridge]:
+    def subsample(self, size: int) -> tuple[np.ndarray, Ridge]:
         """Return about ``size`` of the samples, and the machine on them."""
-        idx, cost = draw(np.zeros(self.n_samples), 0.5 * self.w, size)
+        idx, cost = draw_samples(np.zeros(self.n_samples), 0.5 * self.w, size)
         return idx, Ridge(self.Y[idx] + self.shift, cost, self.balanced)
-
-    def deviation(self, gap: float, diag: np.ndarray) -> np.ndarray:
-        """Bound sqrt(q_k(a - a*)) for every kernel, a* the solution and a within ``gap`` of it in the dual value.
-
-        The dual is curved by 1/(2C): sum_i |a_i - a*_i|^2 / (4 C_i) <= gap, and with D = diag(C) the largest
-        eigenvalue of D^1/2 K_k D^1/2 is at most its trace sum_i C_i K_k,ii.
-        """
-        return np.sqrt(4.0 * gap * np.maximum(diag @ (0.5 * self.w), 0.0))
 
     def start(self):
         return np.zeros_like(self.Y)
@@ -101,7 +93,7 @@ class Ridge(Machine):
             combined.cache["inverse"] = WeightedInverse(combined, self.w, self.balanced, refined=True)
         return combined.cache["inverse"]
 
-    def solve(self, combined, a, f, accuracy, max_steps=None):
+    def solve(self, combined, a, f, accuracy):
         """One solve with the factorisation, refined by preconditioned conjugate gradients, column by column."""
         R = self._residual(a, f)
         if not R.any():

@@ -17,7 +17,7 @@ import numpy as np
 from multikernel.gram.base import Combined, Outputs
 from multikernel.losses import Loss
 from multikernel.machines.base import STEPS, Curvature, Machine
-from multikernel.machines.subsample import draw
+from multikernel.machines.subsample import draw_samples
 from multikernel.machines.weighted_inverse import WeightedInverse
 
 # largest intercept that is looked for: beyond it the loss is flat but for rounding
@@ -64,10 +64,10 @@ class Smooth(Machine):
         start = float(np.abs(self.value(np.zeros(self.n_samples))).sum())
         self.scale = start if 0 < start < np.inf else float(self.C.sum())
 
-    def draw(self, size: int) -> tuple[np.ndarray, Smooth]:
+    def subsample(self, size: int) -> tuple[np.ndarray, Smooth]:
         """Return about ``size`` of the samples, and the machine on them."""
         classes = self.y if self.loss.task == "classification" else np.zeros(self.n_samples)
-        idx, cost = draw(classes, self.C, size)
+        idx, cost = draw_samples(classes, self.C, size)
         return idx, Smooth(self.y[idx], self.loss, cost, self.balanced)
 
     def value(self, f: np.ndarray) -> np.ndarray:
@@ -124,7 +124,7 @@ class Smooth(Machine):
             near, 1e-13 * float(np.abs(self.gradient(f + near)).sum()),
         )  # fmt: skip
 
-    def solve(self, combined, a, f, accuracy, max_steps=None):
+    def solve(self, combined, a, f, accuracy):
         """Newton steps with line search until the gap of the repaired a is below ``accuracy``."""
         b = self.best_intercept(f)
         for step in range(STEPS):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 
-def draw(classes: np.ndarray, cost: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
+def draw_samples(classes: np.ndarray, cost: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
     """Choose about ``size`` samples at random, the same in every run, and their costs.
 
     Parameters
@@ -32,7 +32,7 @@ def draw(classes: np.ndarray, cost: np.ndarray, size: int) -> tuple[np.ndarray, 
     Examples
     --------
     >>> import numpy as np
-    >>> idx, cost = draw(np.repeat([0, 1], [90, 10]), np.ones(100), 20)
+    >>> idx, cost = draw_samples(np.repeat([0, 1], [90, 10]), np.ones(100), 20)
     >>> len(idx), float(cost.sum().round()), cost[-4:]
     (20, 100.0, array([2.5, 2.5, 2.5, 2.5]))
     """

@@ -14,7 +14,7 @@ import numpy as np
 from multikernel.gram.dense import DenseGram
 from multikernel.losses import Hinge
 from multikernel.machines.box import SMO, BoxMachine
-from multikernel.machines.subsample import draw
+from multikernel.machines.subsample import draw_samples
 
 
 @dataclass(frozen=True)
@@ -55,9 +55,9 @@ class SVC(BoxMachine):
         b = self.loss.best_intercept(f, self.y) if self.balanced else 0.0
         return 0.5 * quad + float(self.loss.value(f + b, self.y).sum()), b
 
-    def draw(self, size: int) -> tuple[np.ndarray, SVC]:
+    def subsample(self, size: int) -> tuple[np.ndarray, SVC]:
         """Return about ``size`` of the samples, and the machine on them."""
-        idx, cost = draw(self.y, self.C, size)
+        idx, cost = draw_samples(self.y, self.C, size)
         return idx, SVC(self.y[idx], cost, self.balanced)
 
     def fit(self, K: np.ndarray, start: SVCFit | None = None, tol: float = 1e-3) -> SVCFit:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from difflib import get_close_matches
 from importlib import import_module
+from importlib.util import find_spec
 
-from multikernel.problem import Problem
-from multikernel.solvers.base import Solver, Step, missing_needs
+import numpy as np
+
+from multikernel.problem import Problem, Start
+from multikernel.solvers.base import Solver, Step, missing_needs, offers
 
 # name -> module and class; imported when asked for, so that optional libraries load only where they are used
 REGISTRY = {
@@ -23,7 +26,16 @@ REGISTRY = {
     "silp-compact": ("multikernel.solvers.silp", "CompactSILP"),
 }
 
-__all__ = ["REGISTRY", "Solver", "Step", "get_solver", "missing_needs", "refusal", "solver_names"]
+__all__ = [
+    "REGISTRY", "Solver", "Step", "choose_solver", "get_solver", "missing_needs", "offers", "refusal", "solver_names",
+]  # fmt: skip
+
+# products with kernels on the classes beyond which their curvature costs more than further inner solutions
+_MANY_PRODUCTS = 300
+# kernels that are not stored, from which number on ``auto`` works on a list of them
+_MANY = 32
+# a start with weight on more than this share of the kernels gains nothing from a list
+_FEW = 0.6
 
 
 def solver_names() -> list[str]:
@@ -46,6 +58,47 @@ def get_solver(name: str) -> Solver:
         raise ValueError(f"The solver must be one of {', '.join(solver_names())}. Got {name!r} instead.{hint}")
     module, attribute = REGISTRY[name]
     return getattr(import_module(module), attribute)()
+
+
+def choose_solver(problem: Problem, solver: str | Solver = "auto", start: Start | None = None) -> tuple[str, Solver]:
+    """Return the name of a solver and the solver itself; "auto" takes the fastest measured (benchmarks/solvers.py).
+
+    A solver that begins with weight on few of the kernels is wrapped by the active set, under its own name.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from multikernel.gram.dense import DenseGram
+    >>> from multikernel.machines.svc import SVC
+    >>> from multikernel.mixing.norms import Simplex
+    >>> problem = Problem(DenseGram(np.eye(2)[None]), SVC(np.array([-1.0, 1.0])), Simplex())
+    >>> choose_solver(problem)[0]
+    'newton'
+    """
+    if isinstance(solver, str):
+        name = _fastest(problem) if solver == "auto" else solver
+        solver = get_solver(name)
+    else:
+        kind = type(solver).__name__
+        name = next((key for key, (_, attribute) in REGISTRY.items() if attribute == kind), kind.lower())
+    gram = problem.gram
+    if start is None or name == "active-set" or gram.kind == "features" or gram.output_kernel(0) is not None:
+        return name, solver
+    if 0 < np.count_nonzero(start.weights) <= _FEW * gram.n_kernels and offers(problem, "mixing.take_kernels"):
+        from multikernel.solvers.active_set import ActiveSet
+
+        return name, ActiveSet(solver)
+    return name, solver
+
+
+def _fastest(problem: Problem) -> str:
+    gram = problem.gram
+    if gram.kind == "features":
+        return "interleaved"
+    if gram.n_kernels > _MANY_PRODUCTS and gram.output_kernel(0) is not None:
+        return "level" if find_spec("clarabel") else "alternating"
+    lists = offers(problem, "machine.subsample") and not missing_needs(get_solver("active-set"), problem)
+    return "active-set" if gram.kind == "lazy" and gram.n_kernels >= _MANY and lists else "newton"
 
 
 def refusal(name: str, solver: Solver, problem: Problem) -> str | None:

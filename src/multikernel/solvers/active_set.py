@@ -1,82 +1,112 @@
-"""Hundreds of kernels, most of them set aside: a short list is solved, and all are rechecked at its solution.
+"""Many kernels, few of them with weight: another solver works on a list of kernels, and all are rechecked.
 
 Problem: min over the simplex of J(beta) = max_{a in A} g(a) - 1/2 beta'q(a), p large, few beta_k > 0 at the optimum.
-Given: a Gram whose products K_k v for all k are what costs: one sweep is the n^2 p values of all kernels.
+Given: a Gram whose products K_k v for all k are what costs, or a start in which few kernels have weight.
 Returned: the point at the best weights found; bounds by the driver, over all kernels.
 
-1. draw: a problem of some samples and all kernels, solved loosely, makes the first list: weights that are
-   not small (what is missing is found by 3, at less cost than a longer list);
-2. list: the problem of all samples and the listed kernels, by another solver; nothing else is computed;
-3. recheck: outputs K_k a of all kernels, for the coefficients that changed, so that lower(a) = g(a) - 1/2 max_k q_k
+1. First list: the kernels that have weight in the start. Without a start a problem of some samples and all kernels is
+   solved loosely, and the kernels that have weight there are listed (all kernels, for a machine without subsamples).
+2. List: the problem of all samples and the listed kernels, by another solver; of the other kernels nothing is computed.
+3. Recheck: outputs K_k a of all kernels, for the coefficients that changed, so that lower(a) = g(a) - 1/2 max_k q_k
    is a bound over all of them. Kernels with q_k > max over the list would have weight: they join it.
 
-Kernels that are proved to have no weight at the optimum are left out of 3: where g is curved, a* lies in a ball around
-a, |sqrt(q_k(a*)) - sqrt(q_k(a))| <= r_k, and every k with weight has q_k(a*) = max_j q_j(a*), so that
-
-    sqrt(q_k(a)) + r_k < max_j (sqrt(q_j(a)) - r_j)      =>      beta_k = 0 at every optimum.
-
-The squared loss has such a ball (`Ridge.deviation`), the hinge has none: there every kernel is rechecked each time.
-Once the gap over the others is closed, those left out are rechecked as well: the last bound is over all kernels.
-
-Where the list is complete and its solution does not certify (kinks of J), the other solver goes on with all kernels.
+Where no kernel is missing from the list and its solution still does not certify (kinks of J: no single a does), all
+kernels are listed, and the other solver goes on with its bounds from several a, which then hold for the whole problem.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 
-from multikernel.certificate import Certificate, certify, relative_gap
+from multikernel.certificate import Best, Certificate, Model, certify
 from multikernel.gram.base import Gram
 from multikernel.gram.dense import DenseGram
+from multikernel.gram.host import HostGram
+from multikernel.machines.base import HasSubsample
+from multikernel.mixing.base import HasTakeKernels
 from multikernel.problem import Point, Problem
-from multikernel.solvers.base import Solver, Step
+from multikernel.solvers.base import Solver, Step, iterate
 from multikernel.solvers.newton import Newton
 
-# steps of the other solver on one list
-_STEPS = 60
-# a list is solved to what ``tol`` asks for once a fraction of the gap is no more than so many times ``tol``
-_LAST = 3.0
-# steps of it after its bounds have met, as long as no single point certifies itself
-_EXTRA = 5
-# a kernel of weight zero leaves the list where q_k is below this fraction of the largest
-_DROP = 0.7
-# weight, relative to the largest, up to which a kernel is not listed after the draw for its weight alone
-_SMALL = 1e-2
-# rounding of sqrt(q_k), relative to the largest
-_ROUNDING = 1e-6
+# gap to which a list is solved, in units of the one asked for: other kernels may then exceed the listed ones a little
+_ASKED = 0.7
+# a kernel without weight stays on the list while q_k is above this fraction of the largest: it may get weight yet
+_NEAR = 0.7
+# relative gap of the problem of some samples; weights below this fraction of the largest are not listed after it
+_ROUGHLY = 1e-2
+# part of the memory for kernel values that the problem of some samples may take
+_MEMORY = 0.25
+# relative gap above which kernels that join the list get weight at once, and how much of it together
+_FAR, _SHARE = 0.1, 0.5
+
+
+class _Run:
+    """Another solver at work on some of the kernels, or on some of the samples.
+
+    Attributes
+    ----------
+    best : Best
+        Its bounds and its best model.
+    last : Step
+        The last step.
+    """
+
+    def __init__(self, point: Point, solver: Solver, tol: float) -> None:
+        self.best = Best(point, tol)
+        self.best.take(point)
+        self.last = Step()
+        self._steps = iterate(point, solver, self.best)
+
+    @property
+    def model(self) -> Model:
+        """The best model."""
+        assert self.best.model is not None
+        return self.best.model
+
+    def improve(self, most: int, patience: int) -> int:
+        """Take at most so many steps; return their number.
+
+        They end where one point certifies itself, so that its coefficients tell about other kernels as well; or
+        ``patience`` steps after the bounds of several points together have closed the gap.
+        """
+        taken = closed = 0
+        while self.best.own_gap > self.best.tol * self.best.certificate.size and taken < most and closed < patience:
+            if self.last.done or self.last.settled:
+                break
+            self.last, _ = next(self._steps)
+            taken += 1
+            closed += self.best.converged
+        return taken
 
 
 @dataclass
 class _State:
     tol: float
-    kept: np.ndarray
-    gone: np.ndarray
-    finer: float
+    weights: np.ndarray
+    listed: np.ndarray
     gap: float = np.inf
-    drawn: bool = False
-    waited: int = 0
-    rest: Any = None
+    run: _Run | None = None
 
 
 @dataclass(frozen=True)
 class ActiveSet(Solver):
-    """A short list of kernels, all others rechecked.
+    """A list of kernels for another solver, all other kernels rechecked.
 
     Parameters
     ----------
     solver : Solver
         The method on the list.
     samples : int
-        Samples of the draw; as many of them as a quarter of the memory for kernels holds.
-    inner : float
-        Gap to which a list is solved, as a fraction of the gap that is left, and at the end of ``tol``.
-    near : float
-        Fraction of the largest q_k from which on a kernel is listed where the run begins with known outputs.
+        Samples of the problem that makes the first list; fewer where their kernels exceed a quarter of the memory.
+    steps : int
+        Largest number of steps on a list before a recheck.
     patience : int
-        Rechecks in a row that find no kernel missing, and no half of the gap gone, before the method goes on with all.
+        Steps after the bounds on a list have met, as long as no single point certifies itself.
+    join : int
+        Kernels that may join a list at once; as many as are listed, where these are more.
 
     Examples
     --------
@@ -93,140 +123,89 @@ class ActiveSet(Solver):
     ('converged', 3)
     """
 
-    requires: ClassVar[tuple[str, ...]] = ("machine.draw", "mixing.take_kernels", *Newton.requires)
+    requires: ClassVar[tuple[str, ...]] = ("mixing.take_kernels",)
+    uses: ClassVar[tuple[str, ...]] = ("machine.subsample",)
+    certifies_start: ClassVar[bool] = False
 
     solver: Solver = field(default_factory=Newton)
     samples: int = 1000
-    inner: float = 0.3
-    near: float = 0.9
-    patience: int = 3
+    steps: int = 60
+    patience: int = 5
+    join: int = 32
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """What the list requires, and what the solver on it requires."""
+        return (*self.requires, *self.solver.needs)
 
     def start(self, point: Point, tol: float) -> _State:
-        kept, q = point.beta > 0, point.q
-        drawn = bool(point.a.any())
-        if drawn:
-            # a start from elsewhere tells by its outputs which kernels matter
-            kept = (kept & (not kept.all())) | (q >= self.near * q.max())
-        return _State(tol, kept, np.zeros(len(kept), bool), self.inner, drawn=drawn)
+        weights, machine = point.beta, point.problem.machine
+        if weights.all() and isinstance(machine, HasSubsample):
+            weights = self._first_weights(point.problem, machine)
+        return _State(tol, weights, weights > 0)
+
+    def _first_weights(self, problem: Problem, machine: HasSubsample) -> np.ndarray:
+        """Return the weights of a problem of some samples, without those that are small."""
+        gram = problem.gram
+        idx, part = machine.subsample(_subsample_size(gram, self.samples))
+        fits = gram.n_kernels * len(idx) ** 2 * gram.dtype.itemsize <= _MEMORY * gram.budget
+        n_threads = gram.team.n_threads if isinstance(gram, HostGram) else 1
+        some = DenseGram(gram.block(idx), n_threads=n_threads) if fits else gram.take_samples(idx)
+        run = _Run(Point(Problem(some, part, problem.mixing)), self.solver, _ROUGHLY)
+        run.improve(self.steps, self.patience)
+        weights = run.model.weights
+        return np.where(weights > _ROUGHLY * weights.max(), weights, 0.0)
 
     def step(self, point: Point, state: _State, certificate: Certificate) -> Step:
-        if state.waited >= self.patience:
-            return self._with_all(point, state, certificate)
-        beta = point.beta if state.drawn else self._draw(point, state)
-        listed = np.flatnonzero(state.kept)
-        part = self._part(point, listed, beta)
-        target = self.inner * certificate.relative
-        lower, steps = improve(part, self.solver, target if target > _LAST * state.tol else state.finer * state.tol)
-        beta = np.zeros(len(beta))
-        beta[listed] = part.beta
-        point.set_weights(beta)
-        lower = self._recheck(point, state, part.a, certificate, lower)
-        extra = {"listed": len(listed), "left_out": int(state.gone.sum()), "inner_steps": steps}
-        self._revise(point, state)
-        return Step(lower, extra)
+        kernels = np.flatnonzero(state.listed)
+        if state.run is None:
+            mixing = point.problem.mixing
+            assert isinstance(mixing, HasTakeKernels)
+            mixing = mixing.take_kernels(kernels)
+            part = point.take_kernels(kernels, mixing.scale_to_boundary(state.weights[kernels]), mixing)
+            state.run = _Run(part, self.solver, _ASKED * state.tol)
+        run = state.run
+        # with all kernels listed each step of the other solver is one of this solver
+        most = 1 if state.listed.all() else self.steps
+        taken = run.improve(most, self.patience)
+        self._recheck(point, state, kernels, run.model)
+        # a bound on the problem of the list is one on the whole problem where all kernels are listed
+        lower = run.best.certificate.lower if state.listed.all() else -np.inf
+        extra = {"listed": len(kernels), "inner_steps": taken}
+        curvature = np.full(len(state.listed), np.inf)
+        curvature[kernels] = run.best.curvature
+        self._revise(point, state, exhausted=taken == most)
+        same = state.run is run
+        return Step(lower, extra, done=same and run.last.done, settled=same and run.last.settled, curvature=curvature)
 
-    def _draw(self, point: Point, state: _State) -> np.ndarray:
-        """Solve a problem of some samples; return its weights, and list the kernels that mattered there."""
-        problem, gram = point.problem, point.problem.gram
-        idx, machine = problem.machine.draw(_draw_size(gram, self.samples))
-        fits = gram.n_kernels * len(idx) ** 2 * gram.dtype.itemsize <= 0.25 * gram.budget
-        threads = point.combined.team.n_threads
-        some = DenseGram(gram.block(idx), n_threads=threads) if fits else gram.take_samples(idx)
-        small = Point(Problem(some, machine, problem.mixing))
-        improve(small, self.solver, 1e-2)
-        q = small.q
-        state.kept = (small.beta > _SMALL * small.beta.max()) | (q >= q.max())
-        state.drawn = True
-        return small.beta
+    def _recheck(self, point: Point, state: _State, kernels: np.ndarray, model: Model) -> None:
+        """Move to the model of the list, and update the outputs of the other kernels."""
+        weights = np.zeros(len(state.listed))
+        weights[kernels] = model.weights
+        point.set_weights(weights)
+        point.set_dual(model.coef, np.flatnonzero(~state.listed))
+        point.set_outputs(kernels, model.outputs)
 
-    def _part(self, point: Point, listed: np.ndarray, beta: np.ndarray) -> Point:
-        """Return the point of the listed kernels; what is known of their outputs is known there."""
-        problem, mixing = point.problem, point.problem.mixing.take_kernels(listed)
-        part = Problem(problem.gram.take_kernels(listed), problem.machine, mixing)
-        return Point(part, mixing.scale_to_boundary(beta[listed]), point.a, point.outputs.take(listed))
-
-    def _recheck(self, point: Point, state: _State, a: np.ndarray, certificate: Certificate, listed: float) -> float:
-        """Move to new coefficients; leave out kernels that are proved to have no weight, until the gap is closed.
-
-        Returns ``listed``, the lower bound on the problem of the list, where it is one on the whole problem.
-        """
-        point.set_dual(a, np.flatnonzero(~state.gone) if state.gone.any() else None)
-        now = certify(point)
-        upper = min(now.upper, certificate.upper)
-        state.gone |= self._proved(point, upper - now.lower)
-        point.set_outputs(state.gone, 0.0)
-        if point.beta[state.gone].any():
-            point.set_weights(point.problem.mixing.scale_to_boundary(np.where(state.gone, 0.0, point.beta)))
-        if not (state.kept | state.gone).all():
-            listed = -np.inf
-        if relative_gap(upper, max(now.lower, certificate.lower, listed), now.floor) <= state.tol:
-            self._bring_back(point, state)
-        return listed
-
-    def _proved(self, point: Point, gap: float) -> np.ndarray:
-        """Kernels without weight at every optimum, bool (p,)."""
-        r = point.problem.machine.deviation(max(gap, 0.0), point.problem.gram.diag())
-        if not np.isfinite(r).any():
-            return np.zeros(len(r), bool)
-        s = np.sqrt(point.q)
-        return s + r < np.max(s - r) - _ROUNDING * s.max()
-
-    def _bring_back(self, point: Point, state: _State) -> None:
-        """Outputs of the kernels that were left out."""
-        gone = np.flatnonzero(state.gone)
-        if len(gone):
-            point.set_outputs(gone, point.problem.gram.apply(point.a, gone))
-            state.gone[:] = False
-
-    def _revise(self, point: Point, state: _State) -> None:
-        """List the kernels that are missing; drop those that are far from having weight."""
-        q = point.q
-        largest = q[state.kept].max()
-        missing = np.flatnonzero(~state.kept & ~state.gone & (q > largest))
-        missing = missing[np.argsort(-q[missing])][: max(32, np.count_nonzero(state.kept))]
-        state.kept &= ((point.beta > 0) | (q >= _DROP * largest)) & ~state.gone
-        state.kept[missing] = True
-        gap = certify(point).gap
-        progress = len(missing) > 0 or gap < 0.5 * state.gap
-        state.waited = 0 if progress else state.waited + 1
-        state.finer = self.inner if progress else 0.3 * state.finer
-        state.gap = min(gap, state.gap)
-
-    def _with_all(self, point: Point, state: _State, certificate: Certificate) -> Step:
-        if state.rest is None:
-            self._bring_back(point, state)
-            state.rest = self.solver.start(point, state.tol)
-        step = self.solver.step(point, state.rest, certificate)
-        return replace(step, extra={"listed": len(point.beta), "left_out": 0, "inner_steps": 1})
+    def _revise(self, point: Point, state: _State, exhausted: bool) -> None:
+        """List the kernels that are missing, and drop those that are far from having weight while the gap halves."""
+        now, q, before = certify(point), point.q, state.listed.copy()
+        state.weights = point.beta
+        missing = np.flatnonzero(~state.listed & (q > q[state.listed].max()))
+        if len(missing):
+            missing = missing[np.argsort(-q[missing])][: max(self.join, np.count_nonzero(state.listed))]
+            if now.gap < 0.5 * state.gap:
+                state.listed &= (point.beta > 0) | (q >= _NEAR * q.max())
+            state.listed[missing] = True
+            if now.relative > _FAR:
+                state.weights = point.problem.mixing.reactivate(point.beta, np.where(state.listed, q, 0.0), _SHARE)
+        elif not exhausted:
+            state.listed[:] = True
+        state.gap = min(now.gap, state.gap)
+        if not np.array_equal(before, state.listed):
+            state.run = None
 
 
-def improve(point: Point, solver: Solver, tol: float) -> tuple[float, int]:
-    """Run a solver on a part of a problem; return the lower bound on the part, and the steps taken.
-
-    It ends where one point certifies itself to the relative gap ``tol``, so that its coefficients tell about other
-    kernels as well; or a few steps after the bounds of several points together have closed the gap.
-    """
-    best = now = certify(point)
-    own, model = now.gap, (point.beta, point.a)
-    state = solver.start(point, tol)
-    steps = extra = 0
-    while own > tol * best.size and steps < _STEPS and extra < _EXTRA:
-        step = solver.step(point, state, best)
-        now = certify(point)
-        if now.gap < own:
-            own, model = now.gap, (point.beta, point.a)
-        lower = max(best.lower, now.lower, step.lower)
-        best = replace(now if now.upper < best.upper else best, lower=lower)
-        steps += 1
-        extra += best.relative <= tol
-        if step.done:
-            break
-    point.set_weights(model[0])
-    point.set_dual(model[1])
-    return best.lower, steps
-
-
-def _draw_size(gram: Gram, samples: int) -> int:
-    """Samples of which all kernels fit into a quarter of the memory, a tenth of all of them, at least fifty."""
-    fit = int(np.sqrt(0.25 * min(gram.budget, 2**40) / (gram.n_kernels * gram.dtype.itemsize)))
+def _subsample_size(gram: Gram, samples: int) -> int:
+    """Return how many samples: kernels of so many fit into memory, a quarter of all samples at most, at least fifty."""
+    fit = int(np.sqrt(_MEMORY * min(gram.budget, 2**40) / (gram.n_kernels * gram.dtype.itemsize)))
     return max(min(samples, gram.n_samples // 4, fit), min(50, gram.n_samples))

@@ -1,20 +1,22 @@
-"""The contract of an outer algorithm.
+"""The contract of an outer algorithm, and the loop that steps it.
 
 A solver moves a ``Point`` of a ``Problem``; it never asks which Gram, Machine or Mixing it was given, but declares
-what it needs of them in ``requires``. The driver in ``multikernel.solve`` certifies the point after every step, keeps
-the best, records the history and decides when to stop.
+which of their abilities it needs (``requires``) and which it takes advantage of (``uses``). Abilities are the methods
+beyond the contracts: those of a machine are listed in ``multikernel.machines.base``, those of a mixing in
+``multikernel.mixing.base``. The driver in ``multikernel.solve`` records the history and decides when to stop.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 
-from multikernel.certificate import Certificate
-from multikernel.problem import Point
+from multikernel.certificate import Best, Certificate
+from multikernel.problem import Point, Problem
 
 
 @dataclass
@@ -24,34 +26,49 @@ class Step:
     Attributes
     ----------
     lower : float
-        A rigorous lower bound on the optimum found on the way, such as the value of a master over cuts.
+        A rigorous lower bound on the optimum found on the way, such as the minimum of a model of cuts.
     extra : dict
         Further columns of the history.
     done : bool
         The method has nothing left to do.
     settled : bool
         The weights changed by no more than the solver was told to stop at.
+    curvature : ndarray of shape (p,)
+        Smallest a' K_k a / a'a met inside the step, where it moved through several coefficients a.
     """
 
     lower: float = -np.inf
     extra: dict[str, float] = field(default_factory=dict)
     done: bool = False
     settled: bool = False
+    curvature: np.ndarray | float = np.inf
 
 
 class Solver(ABC):
-    """Base class: a frozen dataclass of settings; the state lives in what ``start`` returns.
+    """Base class: a frozen dataclass of settings; the state of a run lives in what ``start`` returns.
 
     Attributes
     ----------
     requires : tuple of str
-        Capabilities such as "machine.curvature" or "mixing.linear_rows".
+        Abilities without which the solver cannot run, such as "machine.curvature" or "mixing.linear_rows".
+    uses : tuple of str
+        Abilities that make it faster where a problem offers them.
     scope : str
-        Which problems have them, in the user's words, where that is not plain.
+        Which problems offer what it requires, in the user's words, where that is not plain.
+    certifies_start : bool
+        Whether the start is certified before the first step. A solver that begins with few of the kernels need not
+        have the outputs of all of them then.
     """
 
     requires: ClassVar[tuple[str, ...]] = ()
+    uses: ClassVar[tuple[str, ...]] = ()
     scope: ClassVar[str] = ""
+    certifies_start: ClassVar[bool] = True
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """What this solver with its settings requires."""
+        return self.requires
 
     @abstractmethod
     def start(self, point: Point, tol: float) -> Any:
@@ -62,6 +79,36 @@ class Solver(ABC):
         """Move the point once; ``certificate`` holds the best bounds so far."""
 
 
-def missing_needs(solver: Solver, problem) -> list[str]:
-    """List the requirements that the problem's parts do not offer."""
-    return [need for need in solver.requires if not hasattr(getattr(problem, need.split(".")[0]), need.split(".")[1])]
+def offers(problem: Problem, ability: str) -> bool:
+    """Whether a part of the problem has an ability, such as "machine.curvature" or "mixing.newton_step".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from multikernel.gram.dense import DenseGram
+    >>> from multikernel.machines.svc import SVC
+    >>> from multikernel.mixing.norms import Ball
+    >>> problem = Problem(DenseGram(np.eye(2)[None]), SVC(np.array([-1.0, 1.0])), Ball(2.0))
+    >>> offers(problem, "machine.partial_solve"), offers(problem, "mixing.take_kernels")
+    (True, False)
+    """
+    part, name = ability.split(".")
+    return hasattr(getattr(problem, part), name)
+
+
+def missing_needs(solver: Solver, problem: Problem) -> list[str]:
+    """List the required abilities that the problem does not offer."""
+    return [need for need in solver.needs if not offers(problem, need)]
+
+
+def iterate(point: Point, solver: Solver, best: Best) -> Iterator[tuple[Step, Certificate]]:
+    """Step a solver for as long as it has something to do; after each step ``best`` takes the point into account.
+
+    Yields the step and the certificate of the point alone.
+    """
+    state = solver.start(point, best.tol)
+    while True:
+        step = solver.step(point, state, best.certificate)
+        yield step, best.take(point, step.lower, step.curvature)
+        if step.done:
+            return

@@ -5,9 +5,9 @@ free coefficients does not change, the Hessian H that the machine reports.
 Returned: the point at the best weights found; bounds by the driver.
 
 Three phases, chosen by the gap:
-1. interleaved: short bursts of the inner solver, each followed by an over-relaxed closed-form step on the weights
-   (Sonnenburg et al. 2006, Kloft et al. 2011), until the free set means something (a machine without bursts
-   solves its problem twice); a given start may begin with all coefficients at once, or with the weights;
+1. interleaved: partial solutions of the inner problem, each followed by an over-relaxed closed-form step on the
+   weights (Sonnenburg et al. 2006, Kloft et al. 2011), until the free set is near that of the solution; a machine
+   without partial solutions solves its problem twice;
 2. Newton: the second-order step, the coefficients moved along with it to first order, the inner solver to clean up;
 3. closed form: where few coefficients are free, or kernels are rank-deficient, J has kinks, and one a need not certify
    the optimum; after a few steps without progress the alternating method takes over from the best point, with its
@@ -27,26 +27,24 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from multikernel.certificate import Certificate, certify
+from multikernel.certificate import ROUNDING, Certificate, certify
+from multikernel.machines.base import Curvature, HasCurvature
+from multikernel.mixing.base import HasNewtonStep
 from multikernel.problem import Point
 from multikernel.solvers.alternating import Alternating
-from multikernel.solvers.base import Solver, Step
+from multikernel.solvers.base import Solver, Step, offers
 from multikernel.solvers.cut_model import InOut
 
-# part of the way to where a cut forbids to go on
+# fraction of the distance to the nearest violated cut that a step goes at most
 _SHORT = 0.5
-# part of the gap by which J must grow to count as worse, and rounding of a cut relative to J
-_WORSE, _ROUNDING = 1e-3, 1e-12
-# relative gap above which few digits of a step will do
-_ROUGH = 1e-3
-# shortest step, and part of the gap that a step with progress leaves at most
+# J counts as worse only where it grew by this fraction of the gap: inner solutions are not exact
+_WORSE = 1e-3
+# relative gap above which steps are computed in single precision, which is faster
+_SINGLE = 1e-3
+# shortest step in units of the full one, and the fraction of the gap that a step with progress leaves at most
 _LEAST, _PROGRESS = 1e-3, 0.7
-# what kernels that were dropped in error get back together
+# weight that kernels dropped in error get back together
 _BACK = 0.02
-# part of the coefficients on their bounds above which a start says more about the weights than they about it
-_SETTLED = 0.5
-# part of the gap that is that of the coefficients at fixed weights, above which these are right for the coefficients
-_BEHIND = 0.85
 
 
 @dataclass
@@ -70,12 +68,14 @@ class Newton(Solver):
 
     Parameters
     ----------
-    inner : float, optional
-        Accuracy of the inner solver as a fraction of the current gap; that of the machine by default.
-    epochs, burst : int
-        Largest number of interleaved epochs, and size of the working set of each per 2000 samples.
-    handover : float
-        Relative gap at which interleaving ends.
+    inner : float
+        Accuracy of the inner solver as a fraction of the current gap.
+    epochs : int
+        Largest number of interleaved steps, and one less where the gap is above ``reach`` then.
+    size : int
+        Coefficients that a partial solution works on, per 2000 samples.
+    handover, reach : float
+        Relative gap at which interleaving ends, and the one that it should have reached before its last step.
     patience : int
         Steps without progress before the other method takes over.
     fallback : Alternating
@@ -83,11 +83,13 @@ class Newton(Solver):
     """
 
     requires: ClassVar[tuple[str, ...]] = ("machine.curvature", "mixing.newton_step")
+    uses: ClassVar[tuple[str, ...]] = ("machine.partial_solve",)
 
-    inner: float | None = None
+    inner: float = 0.1
     epochs: int = 4
-    burst: int = 600
+    size: int = 600
     handover: float = 0.25
+    reach: float = 0.7
     patience: int = 3
     fallback: Alternating = field(default_factory=lambda: Alternating(patience=2))
 
@@ -99,16 +101,10 @@ class Newton(Solver):
 
     def step(self, point: Point, state: _State, certificate: Certificate) -> Step:
         gap = certificate.relative
-        machine = point.problem.machine
-        inner = machine.inner_accuracy if self.inner is None else self.inner
-        accuracy = inner * max(certificate.gap, 0.3 * state.tol * certificate.size)
+        accuracy = self.inner * max(certificate.gap, 0.3 * state.tol * certificate.size)
         lower = -np.inf
-        # without bursts an epoch is a whole solution: one at the start, one after a closed-form step
-        epochs = self.epochs - (gap > machine.bursts_reach) if machine.bursts else min(2, self.epochs)
-        first = state.interleaving and not state.epochs
-        behind = first and machine.has_frank_wolfe_step and self._behind(point, certificate)
-        if state.interleaving and state.epochs < epochs and (gap > self.handover or behind):
-            self._interleave(point, state, accuracy, behind)
+        if state.interleaving and state.epochs < self._epochs(point, gap) and gap > self.handover:
+            self._interleave(point, state, accuracy)
         elif state.waited < self.patience:
             state.interleaving = False
             self._newton(point, state, gap, accuracy)
@@ -120,33 +116,34 @@ class Newton(Solver):
             lower = self.fallback.step(point, state.rest, certificate).lower
         return Step(self._judge(point, state, max(certificate.lower, lower)))
 
-    def _behind(self, point: Point, certificate: Certificate) -> bool:
-        """Whether a start owes its gap to the coefficients, the weights being right for all that they tell."""
-        return bool(point.q.any()) and point.inner_gap() > _BEHIND * certificate.gap
+    def _epochs(self, point: Point, gap: float) -> int:
+        """Return the number of interleaved steps; whole solutions are few: one before a closed-form step, one after."""
+        if offers(point.problem, "machine.partial_solve"):
+            return self.epochs - (gap > self.reach)
+        return min(2, self.epochs)
 
-    def _interleave(self, point: Point, state: _State, accuracy: float, behind: bool) -> None:
-        machine, mixing, n = point.problem.machine, point.problem.mixing, point.problem.gram.n_samples
-        start = None
-        if behind:
-            start = machine.frank_wolfe_step(point.combined, point.a, point.f, point.primal[1])
-        elif state.epochs or (point.q.any() and machine.on_bounds(point.a) > _SETTLED):
-            # a start whose coefficients are mostly settled tells what the weights should be
-            point.set_weights(mixing.closed_form(point.beta, point.q, relax=1.6))
-        point.solve(accuracy, max_steps=max(20, self.burst * n // 2000), start=start)
+    def _interleave(self, point: Point, state: _State, accuracy: float) -> None:
+        if state.epochs:
+            point.set_weights(point.problem.mixing.closed_form(point.beta, point.q, relax=1.6))
+        if offers(point.problem, "machine.partial_solve"):
+            point.partial_solve(accuracy, max(20, self.size * point.problem.gram.n_samples // 2000))
+        else:
+            point.solve(accuracy)
         state.epochs += 1
 
     def _newton(self, point: Point, state: _State, gap: float, accuracy: float) -> None:
         machine, mixing = point.problem.machine, point.problem.mixing
+        assert isinstance(machine, HasCurvature) and isinstance(mixing, HasNewtonStep)
         if mixing.is_singleton(len(point.beta)):
             point.solve(0.1 * accuracy)
             return
-        c = machine.curvature(point.combined, point.a, point.f, point.outputs, rough=gap > _ROUGH)
+        c = machine.curvature(point.combined, point.a, point.f, point.outputs, rough=gap > _SINGLE)
         move = mixing.newton_step(point.beta, point.q, c.H) - point.beta
         move *= state.damping
-        limit = state.upper + _WORSE * state.gap + _ROUNDING * abs(state.upper)
+        limit = state.upper + _WORSE * state.gap + ROUNDING * abs(state.upper)
         if (reach := state.memory.cuts.reach(point.beta, move, limit)) < 1.0:
             move *= max(_SHORT * reach, _LEAST)
-        a = machine.make_feasible(c.predicted(point.a, move, corrected=gap < 1e-2))
+        a = machine.make_feasible(predicted(c, point.a, move, corrected=gap < 1e-2))
         point.set_weights(mixing.scale_to_boundary(point.beta + move))
         point.solve(accuracy, start=a)
 
@@ -193,3 +190,15 @@ class Newton(Solver):
     def _return_to_best(self, point: Point, state: _State) -> None:
         point.set_weights(state.best[0])
         point.set_dual(state.best[1])
+
+
+def predicted(curvature: Curvature, a: np.ndarray, move: np.ndarray, corrected: bool) -> np.ndarray:
+    """Return the coefficients after the weights moved by ``move``, to first order.
+
+    ``corrected`` adds their own Newton step at fixed weights.
+    """
+    a = a.copy()
+    a[curvature.free] -= curvature.response @ move
+    if corrected:
+        a[curvature.free] += curvature.correction
+    return a

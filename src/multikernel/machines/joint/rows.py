@@ -18,10 +18,10 @@ from multikernel.machines.base import Machine
 from multikernel.machines.joint.hinge_loops import CONVERGED, NEEDS_ROWS, project_rows
 from multikernel.machines.joint.newton_systems import ClassBlocksNewtonSystem, DifferencesNewtonSystem
 
-# row steps of a burst for each step asked for: they are cheap beside the outputs of all kernels
+# row steps of a partial solution in units of its size: they are cheap beside the outputs of all kernels
 BURST = 10
 # part of the accuracy asked for to which problems are solved: row steps are cheap beside the outputs of all kernels
-FINER = 0.2
+FINER = 0.6
 # part of the accuracy that the gap of the rows may take
 ROWS = 0.7
 # share of an accuracy to which the best biases are found: a smaller one takes iterations, a larger one shows in the gap
@@ -54,8 +54,6 @@ class RowMachine(Machine):
     n_classes : int, optional
         Number c of classes, by default one more than the largest of y.
     """
-
-    bursts = True
 
     def __init__(
         self, y: np.ndarray, C: float | np.ndarray = 1.0, fit_intercept: bool = True, n_classes: int | None = None
@@ -120,6 +118,12 @@ class RowMachine(Machine):
         """Return the gap of the single-kernel problem, and the best biases, found to ``accuracy`` in the value."""
         upper, b = self.primal(f, float(np.vdot(a, f)), accuracy)
         return upper - self._value(a, f), b
+
+    def partial_solve(self, combined: Combined, a: np.ndarray, f: np.ndarray, accuracy: float, size: int) -> np.ndarray:
+        """Return coefficients after a number of row steps in proportion to ``size``."""
+        ascent = self._ascent(self, combined, a, f, ROWS * max(FINER * accuracy, ROUNDING * self.scale))
+        ascent.run(BURST * size)
+        return ascent.feasible()
 
     @property
     def _ascent(self) -> type[Ascent]:
