@@ -184,7 +184,7 @@ def test_working_sets_do_not_need_the_accuracy_of_the_last_one():
     combined = gram.combined(np.full(len(STACK), 1 / len(STACK)))
     a, value = machine.start(), 0.0
     for _ in range(4):
-        a = machine.partial_solve(combined, a, combined.apply(a), 100)
+        a = machine.partial_solve(combined, a, combined.apply(a), 0.0, 100)
         now = machine.dual(a) - 0.5 * a @ combined.apply(a)
         assert now > value
         value = now
@@ -210,7 +210,7 @@ def test_machines_and_grams_are_not_changed_by_what_is_asked_of_them(kind):
         yield lambda: machine.solve(gram.combined(beta), starts[1], point.f, 1e-2 * machine.scale)
         yield lambda: machine.curvature(gram.combined(beta), solved.a, solved.f, solved.outputs).H
         if hasattr(machine, "partial_solve"):
-            yield lambda: machine.partial_solve(gram.combined(beta), starts[1], point.f, 40)
+            yield lambda: machine.partial_solve(gram.combined(beta), starts[1], point.f, 1e-2 * machine.scale, 40)
 
     expected = [np.asarray(call()) for beta in betas for call in parts(MACHINES[kind](), DenseGram(STACK), beta)]
     machine, gram = MACHINES[kind](), DenseGram(STACK)

@@ -214,7 +214,7 @@ def test_products_without_rows(name, normalize, columns):
         # rows that are kept are multiplied where they lie
         lazy.rows(np.flatnonzero(v.reshape(600, -1).any(axis=1)))
         np.testing.assert_allclose(lazy.apply(v), expected, rtol=1e-9, atol=1e-9)
-        beta = rng.uniform(size=bank.n_kernels)
+        beta = rng.uniform(size=dense.n_kernels)
         np.testing.assert_allclose(lazy.combine(beta, idx), dense.combine(beta, idx), atol=1e-10)
 
 

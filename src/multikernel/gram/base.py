@@ -20,6 +20,7 @@ from weakref import WeakMethod
 import numpy as np
 
 from multikernel.gram.cholesky import Factor, factor_or_none
+from multikernel.gram.slices import read_only
 from multikernel.threads import ROWS, Team
 
 
@@ -178,13 +179,6 @@ def _fetch_rows(apply: WeakMethod, buffer: np.ndarray, have: np.ndarray, rows: n
     have[rows] = True
 
 
-def frozen(a: np.ndarray) -> np.ndarray:
-    """Return a read-only view: one compiled version serves all inputs, and nothing can be written."""
-    view = a.view()
-    view.flags.writeable = False
-    return view
-
-
 class Combined(ABC):
     """K_beta = sum_k beta_k K_k, working memory of one point.
 
@@ -240,7 +234,7 @@ class Combined(ABC):
             buffer, have = np.empty((n, n), self.dtype), np.zeros(n, bool)
             # without a strong reference to this object: a cycle would keep the buffer until the collector comes
             ensure = partial(_fetch_rows, WeakMethod(self.apply), buffer, have)
-            self.cache["rows"] = HostRows(frozen(buffer), 1.0, have, self.diag, ensure)
+            self.cache["rows"] = HostRows(read_only(buffer), 1.0, have, self.diag, ensure)
         return self.cache["rows"]
 
     def factor(self, idx: np.ndarray, diagonal: np.ndarray | float, single: bool = False) -> Factor | None:

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from multikernel.gram.base import Combined, HostRows, all_there, frozen
+from multikernel.gram.base import Combined, HostRows, all_there
 from multikernel.gram.dense_loops import add_outputs, add_row_products, gather_block
+from multikernel.gram.slices import read_only
 from multikernel.threads import ROWS, Team
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ class HostCombined(Combined):
         have = np.zeros(n, bool)
         # without a reference to this object: a cycle would keep the buffer until the collector comes
         ensure = partial(_form_rows, self._gram, beta, self._buffer, have)
-        self._rows = HostRows(frozen(self._buffer), 1.0, have, self.diag, ensure)
+        self._rows = HostRows(read_only(self._buffer), 1.0, have, self.diag, ensure)
 
     @property
     def means(self) -> np.ndarray:
@@ -119,7 +120,7 @@ def _compact_rows(whole: HostRows, idx: np.ndarray) -> HostRows:
             np.take(whole.matrix[i], idx, out=buffer[row])
         have[rows] = True
 
-    return HostRows(frozen(buffer), whole.scale, have, whole.diag[idx], ensure)
+    return HostRows(read_only(buffer), whole.scale, have, whole.diag[idx], ensure)
 
 
 def times_columns(

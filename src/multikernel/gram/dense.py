@@ -15,9 +15,9 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from multikernel.gram.base import frozen
 from multikernel.gram.dense_loops import add_combined_rows, add_outputs, add_products, add_scaled_rows
 from multikernel.gram.host import HostGram
+from multikernel.gram.slices import read_only
 from multikernel.threads import Team
 
 
@@ -62,9 +62,9 @@ class DenseGram(HostGram):
         owned: bool = False,
     ) -> None:
         if isinstance(kernels, np.ndarray):
-            self._groups = [frozen(kernels)]
+            self._groups = [read_only(kernels)]
         else:
-            self._groups = [frozen(np.asarray(K))[None] for K in kernels]
+            self._groups = [read_only(np.asarray(K))[None] for K in kernels]
         self._first = np.cumsum([0] + [len(K) for K in self._groups])
         self.n_kernels = int(self._first[-1])
         self.n_samples = self._groups[0].shape[1]

@@ -163,7 +163,7 @@ def scan_rows(flat, step, diag, w, first, last, row_sums, Kw, Ktw, minors):
     n = diag.shape[0]
     zero = w[0] - w[0]
     for i in range(first, last, 4):
-        # past the end the last row stands in, with weight zero
+        # past the end the last row is read again, with weight zero
         i1, i2, i3 = min(i + 1, last - 1), min(i + 2, last - 1), min(i + 3, last - 1)
         x0, x1 = flat[i * step : i * step + n], flat[i1 * step : i1 * step + n]
         x2, x3 = flat[i2 * step : i2 * step + n], flat[i3 * step : i3 * step + n]

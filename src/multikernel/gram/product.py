@@ -13,9 +13,10 @@ from functools import partial
 
 import numpy as np
 
-from multikernel.gram.base import Combined, HostRows, Outputs, all_there, frozen
+from multikernel.gram.base import Combined, HostRows, Outputs, all_there
 from multikernel.gram.combined import times_columns
 from multikernel.gram.host import HostGram
+from multikernel.gram.slices import read_only
 
 
 class ProductGram(HostGram):
@@ -208,7 +209,7 @@ class CombinedProduct(Combined):
             self._buffer = np.empty((terms, n, n), self.dtype)
         have = np.zeros(n, bool)
         ensure = partial(_form_rows, self._gram, self._weights, self._buffer, have)
-        self._rows = ProductRows(frozen(self._buffer), np.ones(terms), have, self.diag, ensure, np.arange(terms))
+        self._rows = ProductRows(read_only(self._buffer), np.ones(terms), have, self.diag, ensure, np.arange(terms))
 
     @property
     def rowmeans(self) -> np.ndarray:

@@ -119,14 +119,14 @@ def take_block(K, rows, cols, dtype, out=None) -> np.ndarray:
 
 
 def read_only(array: np.ndarray) -> np.ndarray:
-    """A view that cannot be written into."""
+    """Return a view that cannot be written to, for which compiled loops need only one version."""
     view = array.view()
     view.flags.writeable = False
     return view
 
 
 class Sums(NamedTuple):
-    """Diagonals and row sums of p matrices, float64 (p, n), and which are constant as far as was looked."""
+    """Diagonals and row sums of p matrices, float64 (p, n), and which of them may be constant."""
 
     diagonal: np.ndarray
     row_sums: np.ndarray
@@ -188,7 +188,7 @@ def gather_with_dots(K, rows, cols, weight, out, dots):
 
 @njit(cache=True, nogil=True)
 def ends_of_runs(cols):
-    """Return where runs of consecutive numbers end, at the places where they begin."""
+    """Return, at the first number of each run of consecutive numbers, where the run ends."""
     ends = np.empty(cols.shape[0], np.intp)
     first = 0
     for c in range(cols.shape[0]):

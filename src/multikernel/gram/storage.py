@@ -157,7 +157,7 @@ def _proc_memory(path: str = "/proc/meminfo") -> float | None:
 
 
 def _group_memory(folder: str = "/sys/fs/cgroup") -> float | None:
-    """Return what a container may still take: its limit less its use."""
+    """Return the bytes that a container may still take: its limit less what it uses."""
     for limit, used in (
         ("memory.max", "memory.current"),
         ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"),

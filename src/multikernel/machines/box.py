@@ -77,19 +77,19 @@ class BoxMachine(Machine):
         return np.where(coef >= other.hi - edge, self.hi, np.where(coef <= other.lo + edge, self.lo, coef))
 
     def solve(self, combined, a, f, accuracy):
-        run = SMO(self, a, self.p - f, self._tolerance(accuracy), relax=1.0)
+        run = self._smo(a, f, accuracy)
         run.run(combined)
         return self.make_feasible(run.a)
 
-    def _tolerance(self, accuracy: float) -> float:
-        """Return the violation for an accuracy: the gap is at most the violation times the length of the box."""
-        return max(accuracy / float((self.hi - self.lo).sum()), 1e-15)
-
     def partial_solve(self, combined: Combined, a: np.ndarray, f: np.ndarray, accuracy: float, size: int) -> np.ndarray:
         """Return coefficients of which the ``size`` worst violators were moved, for as many steps."""
-        run = SMO(self, a, self.p - f, self._tolerance(accuracy), relax=1.0)
+        run = self._smo(a, f, accuracy)
         run.partial_run(combined, size)
         return self.make_feasible(run.a)
+
+    def _smo(self, a: np.ndarray, f: np.ndarray, accuracy: float) -> SMO:
+        # with slopes within tol of optimal the gap is at most tol times the length of the box
+        return SMO(self, a, self.p - f, max(accuracy / float((self.hi - self.lo).sum()), 1e-15), relax=1.0)
 
     def curvature(
         self, combined: Combined, a: np.ndarray, f: np.ndarray, outputs: Outputs, rough: bool = False

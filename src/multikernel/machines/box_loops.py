@@ -263,6 +263,10 @@ def compensated_sum(a, start):
 
 
 def _vector_op(name: str, plain):
+    """Return the vector instruction of this name as a compiled function of two numbers, ``plain`` without compilation.
+
+    Unlike ``max`` and ``min`` it does not care for NaN, which lets the compiler turn loops into vector code.
+    """
     if config.DISABLE_JIT:
         return plain
 

@@ -4,8 +4,8 @@
 
 h = 0 for the hinge and the tube, 1/(2C) for the squared loss and the squared hinge. Rows go through in blocks: their
 outputs from the tables T_k = Phi_k' a, coordinate descent inside the block on its own kernel values, then the tables
-again. An epoch costs time proportional to n; tables do not depend on the weights, so that nothing is lost when these
-change.
+again. An epoch takes time proportional to n. Tables do not depend on the weights of the kernels, and stay as they are
+when the weights change.
 
 With an intercept the sum is held by an augmented Lagrangian, slopes p_i - f_i - b - rho (sum a - total), b moved by
 rho (sum a - total) after each epoch, and made exact before anything is certified. Rows that their slopes hold at a
@@ -69,15 +69,14 @@ class Descent(Machine):
         self.shuffled, self.random_state = shuffled, random_state
         n = self.n_samples
         self.eps, self.total, self.h = 0.0, 0.0, np.zeros(n)
-        self.balanced: bool = machine.balanced  # type: ignore[attr-defined]
         if isinstance(machine, BoxMachine):
-            self.p, self.lo, self.hi = machine.p, machine.lo, machine.hi
+            self.p, self.lo, self.hi, self.balanced = machine.p, machine.lo, machine.hi, machine.balanced
             self.eps, self.total = machine.eps, machine.total
         elif isinstance(machine, Ridge) and machine.Y.ndim == 1:
-            self.p, self.h = machine.Y, 0.5 / machine.C
+            self.p, self.h, self.balanced = machine.Y, 0.5 / machine.C, machine.balanced
             self.lo, self.hi = np.full(n, -np.inf), np.full(n, np.inf)
         elif isinstance(machine, Smooth) and isinstance(machine.loss, SquaredHinge):
-            self.p, self.h = machine.y, 0.5 / (machine.C * machine.loss.C)
+            self.p, self.h, self.balanced = machine.y, 0.5 / (machine.C * machine.loss.C), machine.balanced
             self.lo, self.hi = np.where(self.p > 0, 0.0, -np.inf), np.where(self.p > 0, np.inf, 0.0)
         else:
             raise ValueError(no_descent(machine))
@@ -138,7 +137,7 @@ class Epochs:
         self.ra = 0.0
         self.refresh()
         self.rng = np.random.default_rng(machine.random_state)
-        self.rows = self._awake(f)
+        self.rows = self._movable(f)
         self.count = 0
 
     @property
@@ -163,7 +162,7 @@ class Epochs:
         self.b += self.ra - before
         self.rho = PENALTY * float(np.mean(diag)) if self.machine.balanced else 0.0
 
-    def _awake(self, f: np.ndarray) -> np.ndarray:
+    def _movable(self, f: np.ndarray) -> np.ndarray:
         """Rows that may move: not those that their slopes hold at a bound, by several times the slopes of free rows."""
         m, a = self.machine, self.tables.coef
         slope = m.p - f - (self.b - self.ra) - m.h * a
@@ -221,7 +220,7 @@ class Epochs:
             self.excess = float(tables.coef.sum()) - m.total
             self.b += self.rho * self.excess
             if self.centred:
-                # what rounding added up
+                # without the rounding that has added up
                 ra = float(self.r @ tables.coef)
                 self.b, self.ra = self.b + ra - self.ra, ra
         return total

@@ -50,9 +50,9 @@ class Ridge(Machine):
         self.n_samples = len(Y)
         self.balanced = fit_intercept
         self.w = 2.0 * np.broadcast_to(np.asarray(C, float), (self.n_samples,))
-        # the costs as a factor of whatever has the shape of Y
+        # the costs, in a shape that multiplies arrays of the shape of Y
         self.C = (0.5 * self.w).reshape(-1, *[1] * (Y.ndim - 1))
-        # with 1'A = 0 a shift of Y changes nothing but the intercepts: near zero <A, Y> cancels least
+        # with 1'A = 0 a shift of Y changes nothing but the intercepts; Y near zero loses fewest digits in <A, Y>
         self.shift = self._mean(Y)
         self.Y = Y - self.shift
         self.loss = Squared(self.C)
@@ -103,7 +103,7 @@ class Ridge(Machine):
         descent = np.sum(R * D, axis=0)
         best, gap = a, float(np.sum(self.C * R**2))
         if inverse.single:
-            # what a factorisation in full precision would have given
+            # the accuracy that a factorisation in full precision would have given
             accuracy = min(accuracy, float(np.finfo(float).eps) * gap)
         for _ in range(STEPS):
             MD = combined.apply(D) + 0.5 * D / self.C

@@ -20,7 +20,7 @@ from multikernel.machines.base import STEPS, Curvature, Machine
 from multikernel.machines.subsample import draw_samples
 from multikernel.machines.weighted_inverse import WeightedInverse
 
-# largest intercept that is looked for
+# largest intercept that is looked for: beyond it the loss is flat but for rounding
 _FAR = 1e8
 
 
@@ -198,7 +198,8 @@ class Smooth(Machine):
 def _root(slope, derivative, x: float, small: float) -> float:
     """Return where a non-decreasing function of one number becomes zero, to ``small`` or to rounding.
 
-    Newton's method, halving what is known to hold the root where that leads out of it, every fourth step anyway.
+    Newton's method; where its step leaves the interval that is known to hold the root, and at every fourth step, the
+    interval is halved instead.
     """
     low, high, step = -np.inf, np.inf, max(1.0, abs(x))
     for k in range(200):
@@ -212,7 +213,7 @@ def _root(slope, derivative, x: float, small: float) -> float:
         if known and (k % 4 == 3 or not low < new < high):
             new = 0.5 * (low + high)
         elif not known:
-            # no further at once than twice as far as before
+            # at most twice as far as the step before
             new = np.clip(np.nan_to_num(new, nan=-np.sign(value) * np.inf), x - step, x + step)
             step *= 2.0
         if abs(new - x) <= 2e-16 * abs(x) or abs(new) > _FAR:
