@@ -367,5 +367,5 @@ def loss_rule(table: Mapping[str, Any], task: str) -> Rule:
     return Rule(
         f"{one_of(*table).text}, or a Loss for {task}",
         words=tuple(table),
-        check=lambda value: require_that(isinstance(value, Loss) and (value.task == task or isinstance(value, Squared))),
+        check=lambda loss: require_that(isinstance(loss, Loss) and (loss.task == task or isinstance(loss, Squared))),
     )

@@ -155,7 +155,7 @@ class OBSCUREClassifier(OnlineMKL):
     status_ : str
         "converged", "max_iter", "settled" (early stopping) or "interrupted".
     history_ : dict of ndarrays
-        One entry per evaluation, which is every epoch up to 100: epoch, time, primal (of the last predictor), upper,
+        One entry per evaluation, which is every epoch up to 100: time, epoch, primal (of the last predictor), upper,
         lower, gap, active and, with early stopping, score.
     gram_ : GramInfo
         How the kernels were kept.
