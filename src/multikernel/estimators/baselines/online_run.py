@@ -4,9 +4,9 @@
     D(A) = sum_i A_{i,y_i} - h*(theta(A)),                h*(theta) = ||(||theta_j|| - a)_+||_q^2 / (2 lambda)
 
 with 1/r + 1/q = 1, theta_j(A) = sum_i phi_j(x_i) A_i, A_i 1 = 0 and A_iu <= c_i [u = y_i] / n. Every D(A) is a lower
-bound on every P(w). A violation adds e_y - e_u to the row of its sample, so that what a learner has gathered is such an
-A once it is divided by the steps. The bound kept is the best over the epochs, each for what was gathered in at least
-the last half of them, times the best factor that the bounds of A allow.
+bound on every P(w). A violation adds e_y - e_u to the row of its sample, so that the gathered coefficients, divided by
+the number of steps, are such an A. The bound kept is the best over the epochs; each takes the coefficients gathered in
+at least the last half of the epochs, times the best factor that the bounds on A allow.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Penalty:
         return max(-float(found.fun), linear - self.conjugate(norms))
 
     def limits(self, radius: float = np.inf) -> np.ndarray:
-        """Return what the compiled loops read."""
+        """Return lambda, a, q and R as the compiled loops read them."""
         return np.array([self.lam, self.sparse, self.q, radius])
 
 
@@ -72,7 +72,7 @@ def _norm(x: np.ndarray, power: float) -> float:
 
 
 def power_for(p: int, block_norm: float | None = None) -> float:
-    """Return q of the mixed norm (2, r): that of r = ``block_norm``, or max(2, 2 ln p).
+    """Return q = r / (r - 1) of the mixed norm (2, r) for r = ``block_norm``; without r, max(2, 2 ln p).
 
     Examples
     --------
@@ -203,7 +203,7 @@ class Run:
         self.epoch += 1
 
     def _window_ends(self) -> bool:
-        """Whether the average, and what is gathered for the bound, begin anew: each time for twice as many epochs."""
+        """Whether the next epoch begins a new window of the average and of the bound, twice as long as the last."""
         return self.epoch + 1 >= 2 * self.window
 
     def last(self) -> tuple[np.ndarray, np.ndarray]:
@@ -211,7 +211,7 @@ class Run:
         return self.blocks.current(self.rule, self.limits)
 
     def bound(self) -> float:
-        """Return D of what was gathered."""
+        """Return D of the coefficients gathered in this window."""
         sample, n = self.sample, len(self.sample.train)
         A, squares = self.blocks.gathered()
         own = A[np.arange(len(A)), sample.y][sample.train]
