@@ -75,6 +75,43 @@ verbose : int, default=0
     1 shows on the terminal how many fits are done.
 callback : callable, default=None
     Called after each fit with a dict: "done" and "of", how many fits are done of how many, "params" and "gap".""",
+    "stopping": """
+average : bool, default=True
+    Whether predictors averaged over at least the last half of the epochs compete with the last one; the model is
+    the one of least objective.
+early_stopping : bool, default=False
+    Whether a part of the samples is held out, and learning stops when it is no longer classified better; the model
+    is then the one that classifies it best.
+validation_fraction : float, default=0.1
+    The part of the samples that is held out.
+n_iter_no_change : int, default=5
+    Epochs without improvement before it stops.""",
+    "epochs": """
+callback : callable, default=None
+    Called after each evaluation with its row of ``history_``, a dict that also has "problem", the name of the class.
+random_state : int, RandomState or None, default=None
+    Order of the samples and choice of those held out.""",
+    "block_norms": """
+weights_ : ndarray of shape (p,)
+    ||w_k|| / sum_j ||w_j||: how much of the predictor lies in each kernel.
+block_norms_ : ndarray of shape (p,)
+    ||w_k||.
+coef_ : ndarray of shape (n_classes, D)
+    Where all kernels are linear: w, the blocks side by side, in normalised columns.
+support_ : ndarray of int
+    Otherwise: training samples that the model refers to.
+objective_, dual_objective_ : float
+    Value of the objective above, and a lower bound on its minimum.
+duality_gap_ : float
+    Their relative distance.""",
+    "epochs_": """
+status_ : str
+    "converged", "max_iter", "settled" (early stopping) or "interrupted".
+history_ : dict of ndarrays
+    One entry per evaluation, which is every epoch up to 100: time, epoch, primal (of the last predictor), upper,
+    lower, gap, active and, with early stopping, score.
+gram_ : GramInfo
+    How the kernels were kept: kind, dtype, nbytes.""",
     "classes_": """
 classes_ : ndarray of shape (n_classes,)
     The classes.""",

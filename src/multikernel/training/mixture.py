@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from math import isqrt
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from sklearn.base import is_classifier
 from sklearn.svm import SVC, SVR, NuSVC, NuSVR
 
 from multikernel.gram.base import Gram
+from multikernel.gram.host import HostGram
 from multikernel.kernels.bank import take_rows
 from multikernel.threads import Team
 from multikernel.training.core import Prepared
@@ -110,7 +112,7 @@ def make_mixture(prepared: Prepared, weights: np.ndarray, wanted: np.ndarray | N
 
 
 def combined_kernel(gram: Gram, weights: np.ndarray, dtype: np.dtype | type = np.float64) -> np.ndarray:
-    """Return sum_k beta_k K_k as a whole.
+    """Return sum_k beta_k K_k as a whole, formed in the precision asked for, a block of rows at a time.
 
     Examples
     --------
@@ -120,7 +122,14 @@ def combined_kernel(gram: Gram, weights: np.ndarray, dtype: np.dtype | type = np
     array([[3., 2.],
            [2., 3.]])
     """
-    return gram.combined(weights).block(np.arange(gram.n_samples), np.dtype(dtype))
+    assert isinstance(gram, HostGram)
+    n = gram.n_samples
+    out = np.empty((n, n), dtype)
+    # beside the result no array of its size is formed
+    for lo in range(0, n, size := isqrt(n)):
+        rows = np.arange(lo, min(lo + size, n))
+        gram.combine(weights, rows, out, rows)
+    return out
 
 
 def linear_coefficients(model: Any, n: int) -> np.ndarray | None:

@@ -18,7 +18,7 @@ from sklearn.svm import SVC, SVR
 from sklearn.utils.validation import has_fit_parameter
 
 from multikernel.estimators.baselines.messages import Tell, silent
-from multikernel.estimators.baselines.weights import TargetValues
+from multikernel.estimators.baselines.weights import TargetValues, team_of
 from multikernel.estimators.splits import splits_of
 from multikernel.gram.base import Gram
 from multikernel.gram.slices import take_block
@@ -43,7 +43,7 @@ def each_kernel(
     >>> each_kernel(DenseGram(np.stack([np.eye(2), np.ones((2, 2))])), lambda k, block: block(every, every).sum())
     [np.float64(2.0), np.float64(4.0)]
     """
-    p = gram.n_kernels
+    p, team = gram.n_kernels, team_of(gram)
     direct = [gram.stored(k) for k in range(p)]
     everything = np.arange(gram.n_samples)
     found: dict[int, Any] = {}
@@ -71,9 +71,9 @@ def each_kernel(
 
     formed = any(matrix is None for matrix in direct)
     # each thread holds a copy of its kernel: the root of p of them are few beside all p
-    at_once = 1 if formed else min(gram.team.n_threads, isqrt(p))
+    at_once = 1 if formed else min(team.n_threads, isqrt(p))
     try:
-        gram.team.run(partial(some, range(t, p, at_once)) for t in range(at_once))
+        team.run(partial(some, range(t, p, at_once)) for t in range(at_once))
     except KeyboardInterrupt:
         stopped.set()
         if not found:

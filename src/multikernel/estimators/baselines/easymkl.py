@@ -26,6 +26,7 @@ from sklearn.exceptions import ConvergenceWarning
 from multikernel.estimators.baselines.messages import Tell, silent, telling, warn_interrupted
 from multikernel.estimators.baselines.weights import shares
 from multikernel.estimators.classes import ClassifierFace
+from multikernel.estimators.docstrings import documented
 from multikernel.estimators.validation import RULES, Samples, check_classes, check_parameters
 from multikernel.gram.base import Gram
 from multikernel.machines.svc import SVC, SVCFit
@@ -41,6 +42,7 @@ from multikernel.training.repair import until_definite
 from multikernel.training.targets import labelled_problems
 
 
+@documented
 class EasyMKLClassifier(ClassifierFace):
     """Weights from the nearest points of the classes' hulls, at the cost of one machine [1]_.
 
@@ -51,23 +53,20 @@ class EasyMKLClassifier(ClassifierFace):
 
     Parameters
     ----------
-    kernels : "rbf", kernel, list, or "precomputed", default="rbf"
-        As in `MKLClassifier`.
+    <kernels>
     lam : float, default=0.1
         From near 0, the classes' hulls, to 1, their means.
     normalize : None, "variance", "cosine", "center", "trace" or list of these, default="trace"
         Scaling of every kernel; the source divides by the mean of the diagonal.
     tol : float, default=1e-3
         Relative duality gap to reach in both stages.
-    psd, gram, memory_limit, n_jobs, verbose
-        As in `MKLClassifier`.
+    <psd, gram, memory_limit, n_jobs, verbose>
     callback : callable, default=None
         Called after each solve with its row of ``history_``, a dict that also has "problem", the classes and the stage.
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        The classes.
+    <classes_>
     weights_ : ndarray of shape (p,)
         Kernel weights of sum one. More than two classes are taken one against the rest, each with its own weights:
         of shape (n_classes, p), and the other attributes likewise gain a first axis. Where Ctrl-C came before the
@@ -78,8 +77,11 @@ class EasyMKLClassifier(ClassifierFace):
         Value of the last stage, a lower bound on its optimum, and the larger relative distance of the two stages.
     history_ : dict of ndarrays
         time, upper, lower, gap and number of active kernels after each solve of the last stage.
-    kernel_names_, kernel_contributions_, n_iter_, status_, solver_, gram_, n_features_in_, feature_names_in_
+    n_iter_ : int
+        Solves of the last stage, each more accurate than the one before.
+    status_, solver_, gram_, model_
         As in `MKLClassifier`.
+    <kernel_names_, kernel_contributions_, columns>
 
     References
     ----------
@@ -205,7 +207,7 @@ class Problems:
         return cls(labels, samples.ones, lam)
 
     def targets(self) -> tuple[Target, ...]:
-        """Return the problems as what is published: the coefficients of each sum to zero."""
+        """Return the problems for `publish`; the coefficients of each problem sum to zero."""
         return tuple(Target(SVC(y), mixing_for(1.0), name, balanced=True) for y, name in self.labels)
 
     def first_stage(self, gram: Gram, settings: Settings) -> list[Solution]:

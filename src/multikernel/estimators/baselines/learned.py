@@ -1,4 +1,4 @@
-"""What a baseline keeps whose kernels have coefficients of their own, or which has features in the place of kernels."""
+"""The model of a baseline in which each kernel has its own coefficients, or features in the place of kernels."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from multikernel.training.publish import GramInfo
 
 @dataclass(frozen=True)
 class Learned:
-    """A predictor, and what it says about its kernels.
+    """A predictor with the names, weights and contributions of its kernels.
 
     Attributes
     ----------

@@ -14,6 +14,7 @@ from multikernel.estimators.baselines.learned import Learned
 from multikernel.estimators.baselines.lp_beta_programme import solve_lp_beta
 from multikernel.estimators.baselines.messages import Tell, telling, warn_interrupted
 from multikernel.estimators.classes import ClassifierFace
+from multikernel.estimators.docstrings import documented
 from multikernel.estimators.splits import Split, splits_of
 from multikernel.estimators.validation import RULES, Rule, check_classes, check_parameters, require_that
 from multikernel.machines.svc import SVC, SVCFit
@@ -35,6 +36,7 @@ def each_of(rule: Rule, text: str) -> Rule:
     return Rule(text, check=check)
 
 
+@documented
 class LPBetaClassifier(ClassifierFace):
     """A linear programme over one classifier per kernel: LP-beta and LP-B [1]_.
 
@@ -47,8 +49,7 @@ class LPBetaClassifier(ClassifierFace):
 
     Parameters
     ----------
-    kernels : "rbf", kernel, list, or "precomputed", default="rbf"
-        As in `MKLClassifier`.
+    <kernels>
     nu : float or sequence of float, default=(0.1, 0.3, 0.5, 0.7, 0.9)
         Fraction of the samples that may fall behind the margin, above the error rate to expect: below it the programme
         prefers kernels that say nothing to kernels that err. Of several the one with the best accuracy is taken, under
@@ -59,20 +60,17 @@ class LPBetaClassifier(ClassifierFace):
         Whether every class has weights of its own (LP-B).
     cv : int, splitter, iterable or None, default=None
         Folds: their number (None for 5, stratified by class), a splitter of scikit-learn, or pairs (train, test).
-    normalize : None, "variance", "cosine", "center", "trace" or list of these, default="variance"
-        Scaling of every kernel.
+    <normalize>
     tol : float, default=1e-3
         Violation of the optimality conditions to which machines are trained, as in scikit-learn's ``SVC``.
-    psd, gram, memory_limit, n_jobs, verbose
-        As in `MKLClassifier`.
+    <psd, gram, memory_limit, n_jobs, verbose>
     callback : callable, default=None
         Called after each kernel, and each fold that chooses nu, with a dict: how many are "done" "of" all, what they
         are ("parts"), and "problem", the name of the class.
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        The classes.
+    <classes_>
     weights_ : ndarray of shape (p,), or (n_classes, p) with ``per_class``
         Kernel weights, of sum one.
     rho_, objective_ : float
@@ -85,8 +83,9 @@ class LPBetaClassifier(ClassifierFace):
         Validated accuracy of each kernel alone; NaN likewise.
     status_ : str
         "converged", or "interrupted": the model is then that of the kernels, or of the folds for nu, that were reached.
-    kernel_names_, kernel_contributions_, gram_, n_features_in_, feature_names_in_
-        As in `MKLClassifier`.
+    gram_ : GramInfo
+        How the kernels were kept: kind, dtype, nbytes.
+    <kernel_names_, kernel_contributions_, columns>
 
     References
     ----------
@@ -186,7 +185,7 @@ class LPBetaClassifier(ClassifierFace):
         outputs = np.array([fit.outputs for fit in fits]) * mixed.T[:, None, :]
         parts = contributions(np.ones(len(fits)), outputs, weight)
         self.model_ = Learned(expansion, prepared.names, weights, parts, gram_info(prepared.gram))
-        vars(self).update(
+        self.__dict__.update(
             self.model_.attributes(),
             classes_=samples.classes,
             nu_=nu,
@@ -280,17 +279,17 @@ class KernelFit:
 
 @dataclass(frozen=True)
 class _Machines:
-    """What it takes to train the machines of one kernel: labels (n, T), classes, weights, costs, folds, tolerance."""
+    """What the machines of one kernel are trained with: labels (n, T), classes, weights, costs, folds, tolerance."""
 
     labels: np.ndarray
     codes: np.ndarray
     weight: np.ndarray
-    costs: Sequence[float]
+    costs: np.ndarray
     splits: list[Split]
     tol: float
 
     def blank(self) -> KernelFit:
-        """Return machines that say nothing."""
+        """Return machines whose outputs are zero."""
         nothing = np.zeros(self.labels.shape)
         return KernelFit(np.nan, nothing, nothing[0], nothing, nothing, np.nan)
 
@@ -316,7 +315,7 @@ class _Machines:
         outputs = np.column_stack([fit.outputs for fit in fits])
         return KernelFit(self.costs[best], coef, intercept, outputs, total[best], float(accuracy[best]))
 
-    def _path(self, K: np.ndarray, train: np.ndarray, costs: Sequence[float] | None = None) -> list[list[SVCFit]]:
+    def _path(self, K: np.ndarray, train: np.ndarray, costs: np.ndarray | None = None) -> list[list[SVCFit]]:
         """Train the T machines at all costs, each from the one before."""
         path: list[list[SVCFit]] = []
         for C in self.costs if costs is None else costs:

@@ -16,12 +16,12 @@ Tell = Callable[[dict], None]
 
 
 def silent(row: dict) -> None:
-    """Show nothing."""
+    """Ignore the row."""
 
 
 @contextmanager
 def telling(settings: Settings, label: str) -> Iterator[Tell]:
-    """Yield what is called with each row: the progress is shown, then the user's callback gets the row and the label.
+    """Yield a function of rows: it shows the progress, then hands the row with its label to the user's callback.
 
     Parameters
     ----------
@@ -42,5 +42,5 @@ def telling(settings: Settings, label: str) -> Iterator[Tell]:
 
 
 def warn_interrupted(owner: str, after: str, worth: str) -> None:
-    """Warn that Ctrl-C came, after what, and of what the result is worth."""
+    """Warn of Ctrl-C: after which part of the work it came, and what the result is worth."""
     warnings.warn(f"{owner} was interrupted after {after}. {worth}", ConvergenceWarning, stacklevel=3)

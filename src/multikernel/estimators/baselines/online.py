@@ -58,7 +58,7 @@ _OWN = {
 }
 
 
-# what a fit says of its predictor and a stream cannot
+# attributes of a fit that are unknown for a stream
 _CERTIFIED = (
     "objective_", "dual_objective_", "duality_gap_", "status_", "history_", "kernel_contributions_", "radius_", "gram_",
 )  # fmt: skip
@@ -135,7 +135,7 @@ class OnlineMKL(ClassifierFace):
     # ---- the parts of a fit
 
     def _sample(self, samples: Samples) -> Sample:
-        """Return what is learned from, part of it held out where asked for."""
+        """Return classes and costs of the samples; with early stopping a part of them is held out."""
         n, weight, classes = len(samples.codes), samples.weight, samples.classes
         train, held = np.arange(n), np.zeros(0, np.intp)
         if self.early_stopping:
@@ -150,7 +150,7 @@ class OnlineMKL(ClassifierFace):
                 ) from error
         total = float(len(train) if weight is None else weight[train].sum())
         cost = sample_costs(type(self).__name__, 1.0, self.class_weight, classes, samples.codes, weight)
-        # the mean loss is that of as many repetitions
+        # factors of mean one: weights count as repetitions would
         return Sample(samples.codes.astype(np.intp), cost * len(train) / total, train, held, total)
 
     def _run(self, blocks: Blocks, sample: Sample, settings: Settings) -> Result:
@@ -173,7 +173,7 @@ class OnlineMKL(ClassifierFace):
         self._stream = blocks.as_stream(result.n_iter if self._stream_rule == STREAM else 1.0)
 
     def _learn_kernels(self, samples: Samples, sample: Sample, settings: Settings) -> None:
-        """Learn from kernels; those that prove indefinite on the way are repaired or refused, and it starts again."""
+        """Learn from kernels; one that proves indefinite is repaired or refused, and learning begins again."""
         c = len(samples.classes)
 
         def work(kernels: Prepared) -> tuple[tuple[Result, Blocks], list[np.ndarray]]:
@@ -203,11 +203,11 @@ class OnlineMKL(ClassifierFace):
     ) -> None:
         """Set the fitted attributes of kernels and features alike, and forget those of an earlier fit."""
         for name in ("coef_", "support_", "_stream", "t_"):
-            vars(self).pop(name, None)
+            self.__dict__.pop(name, None)
         outputs = blocks.block_outputs(result.model) if result.outputs is None else result.outputs
         parts = contributions(np.ones(blocks.n_blocks), outputs, samples.weight)
         self.model_ = Learned(expansion, tuple(names), shares(result.norms), parts, kept)
-        vars(self).update(
+        self.__dict__.update(
             self.model_.attributes(),
             classes_=samples.classes,
             block_norms_=result.norms,
@@ -266,12 +266,12 @@ class OnlineMKL(ClassifierFace):
         stream.fold()
         stream.forget()
         m, norms = stream.current(self._stream_rule, limits)
-        # what was proved about another predictor
+        # the certificate of a fit does not hold for the new predictor
         for name in _CERTIFIED:
-            vars(self).pop(name, None)
+            self.__dict__.pop(name, None)
         self.coef_, self.block_norms_ = stream.predictor(m), norms
         self.model_ = Learned(LinearPredictor(source, self.coef_), tuple(source.bank.names), shares(norms))
-        vars(self).update(self.model_.attributes(), n_iter_=1, t_=int(stream.state[0]))
+        self.__dict__.update(self.model_.attributes(), n_iter_=1, t_=int(stream.state[0]))
         return self
 
     def _known_classes(self, X: Any, y: np.ndarray, classes: Any, first: bool) -> np.ndarray:
@@ -281,9 +281,9 @@ class OnlineMKL(ClassifierFace):
             raise ValueError(
                 f"The 'classes' parameter of {owner} must hold all classes in the first call. Got None instead."
             )
-        given = None if classes is None else np.unique(column_or_1d(classes))
+        given = self.classes_ if classes is None else np.unique(column_or_1d(classes))
         known = given if first else self.classes_
-        if given is not None and not np.array_equal(given, known):
+        if not np.array_equal(given, known):
             raise ValueError(
                 f"The 'classes' parameter of {owner} must be {known.tolist()}, as in the first call. "
                 f"Got {given.tolist()} instead."

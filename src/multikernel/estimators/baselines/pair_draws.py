@@ -14,12 +14,12 @@ import numpy as np
 from multikernel.estimators.baselines.weights import TargetValues, row_blocks
 from multikernel.gram.base import Gram
 
-# entries (m, p), labels, costs, and where these m pairs stand among all
+# values (m, p), labels and costs of m pairs, and their positions among all pairs
 Block = tuple[np.ndarray, np.ndarray, np.ndarray, slice]
 
 
 def kind_shares(targets: TargetValues, balanced: bool) -> np.ndarray:
-    """Return the total cost of the pairs between classes and within them: one half each, or as they are."""
+    """Return the total cost of the pairs between classes and within them: one half each, or their shares of all pairs."""
     if balanced:
         return np.array([0.5, 0.5])
     sums = np.bincount(targets.values, targets.weight)
@@ -114,7 +114,7 @@ def _draw(y: np.ndarray, same: bool, wanted: int, there: int, rng: np.random.Ran
     found = np.zeros(0, np.int64)
     while len(found) < wanted:
         i, j = np.sort(rng.randint(n, size=(2, 2 * wanted)), axis=0)
-        # a pair off the diagonal is drawn in two orders
+        # a pair off the diagonal can be drawn in two orders, one on the diagonal in one
         once = (i != j) | (rng.rand(len(i)) < 0.5)
         fits = ((y[i] == y[j]) == same) & once
         found = np.unique(np.concatenate([found, i[fits] * n + j[fits]]))

@@ -25,7 +25,7 @@ from multikernel.solution import CONVERGED, INTERRUPTED, MAX_ITER
 from multikernel.solve import Recorder
 
 # pairs that "auto" draws for each sample: more are nearer to all pairs, and take longer
-_PAIRS = 50
+_PAIRS = 40
 # pairs that are visited together: longer runs are read faster from memory, shorter ones are a better random order
 _RUN = 16
 
@@ -44,7 +44,7 @@ class BinaryMKLWeights(KernelWeights):
     reg : float, default=1e-2
         lambda, the weight of the penalty.
     max_pairs : int, "auto" or None, default="auto"
-        Number of pairs that are drawn; "auto" for 50 times the number of samples. None takes all pairs, streamed from
+        Number of pairs that are drawn; "auto" for 40 times the number of samples. None takes all pairs, streamed from
         the kernels in every sweep.
     balanced : bool, default=True
         Whether pairs within and between classes weigh the same: as many of each are drawn, or, of all pairs, each

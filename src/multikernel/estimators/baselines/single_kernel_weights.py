@@ -1,4 +1,4 @@
-"""Weights from what each kernel achieves alone, under cross-validation.
+"""Weights from the validated score of each kernel alone.
 
 BestSingleKernel   beta = 1 at the kernel of the best mean score pi_k, 0 elsewhere
 PWMK               beta_k proportional to max(0, pi_k - threshold)
@@ -33,7 +33,7 @@ _RULES: Rules = {
 
 
 class _Validated(KernelWeights):
-    """What both share: the mean score of each kernel."""
+    """Base class: the mean score of each kernel."""
 
     estimator: Any
     cv: Any

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 from multikernel.estimators.base import BaseMKL
 from multikernel.estimators.baselines import AlignFWeights, KernelWeights
 from multikernel.estimators.baselines.messages import telling
+from multikernel.estimators.docstrings import documented
 from multikernel.estimators.validation import (
     Rule,
     Samples,
@@ -57,7 +58,7 @@ class MixedPredictor:
     predictor: Any
 
     def evaluate(self, X: Any, n_threads: int = 1, method: str = "predict") -> np.ndarray:
-        """Return what a method of the predictor says about valid samples."""
+        """Return the result of a method of the predictor on valid samples."""
         return self.mixture.map(X, getattr(self.predictor, method), n_threads)
 
 
@@ -136,9 +137,11 @@ class TwoStage(BaseMKL):
         gram = prepared.gram
         rule = AlignFWeights() if self.weights is None else clone(self.weights)
         with telling(replace(settings, tol=getattr(rule, "tol", 0.0)), type(rule).__name__) as tell:
-            # other objects need only know what fit(stack, y, sample_weight) is
-            known = isinstance(rule, KernelWeights)
-            rule.fit(gram, y, weight, **({"task": self._task, "callback": tell} if known else {}))
+            # an object from elsewhere has fit(stack, y, sample_weight) alone
+            if isinstance(rule, KernelWeights):
+                rule.fit(gram, y, weight, task=self._task, callback=tell)
+            else:
+                rule.fit(gram, y, weight)
         p, owner = gram.n_kernels, type(self).__name__
         what = f"The 'weights' parameter of {owner} must set weights_ to {p} non-negative numbers, one per kernel"
         beta = check_vector(getattr(rule, "weights_", None), p, what, lambda weights: weights >= 0)
@@ -150,8 +153,8 @@ class TwoStage(BaseMKL):
         model.fit(combined_kernel(gram, beta), samples.y, **({} if weight is None else {"sample_weight": weight}))
         mixture = make_mixture(prepared, beta, model.support_ if isinstance(model, SPARSE) else None)
         self.model_ = MixedPredictor(mixture, model)
-        vars(self).pop("kernel_contributions_", None)
-        vars(self).update(
+        self.__dict__.pop("kernel_contributions_", None)
+        self.__dict__.update(
             weights_=beta,
             kernel_names_=list(prepared.names),
             weights_estimator_=rule,
@@ -164,7 +167,7 @@ class TwoStage(BaseMKL):
             self.kernel_contributions_ = mean_contributions(gram, beta, coef, weight)
 
     def _ask(self, method: str, X: Any) -> np.ndarray:
-        """Return what a method of the predictor says about new samples."""
+        """Return the result of a method of the predictor on new samples."""
         check_is_fitted(self)
         return self.model_.evaluate(check_samples(self, X, reset=False), resolve_threads(self.n_jobs), method)
 
@@ -213,33 +216,30 @@ def mean_contributions(gram: Gram, beta: np.ndarray, coef: np.ndarray, weight: n
     return total / size if size > 0 else total
 
 
+@documented
 class TwoStageClassifier(ClassifierMixin, TwoStage):
     """Weights of the kernels first, then a classifier on sum_k beta_k K_k.
 
     Parameters
     ----------
-    kernels : "rbf", kernel, list, or "precomputed", default="rbf"
-        As in `MKLClassifier`.
+    <kernels>
     weights : weights object or None, default=None
         What learns the weights: one of `multikernel.estimators.baselines`, or any object with ``weights_`` and
         ``fit(stack, y, sample_weight)``, which is given the Gram of the normalised kernels. None for `AlignFWeights`.
     estimator : classifier or None, default=None
         What is trained on the combined kernel: any classifier of scikit-learn that takes a precomputed kernel, also in
         ``GridSearchCV``. None for ``SVC(kernel="precomputed")``. Parameters are set as ``estimator__C``.
-    normalize, psd, gram, memory_limit, n_jobs, verbose
-        As in `MKLClassifier`; progress is that of the weights.
+    <normalize, psd, gram, memory_limit, n_jobs, verbose>
     callback : callable, default=None
         Called while the weights are learned with a dict: "gap" and "active", or how many are "done" "of" all and what
         they are ("parts"), and "problem", the name of the weights object.
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        The classes.
+    <classes_>
     weights_ : ndarray of shape (p,)
         Kernel weights, on the scale that the weights object documents.
-    kernel_names_ : list of str
-        Names of the kernels.
+    <kernel_names_>
     weights_estimator_, estimator_ : objects
         What learned the weights, and what was trained on the combined kernel.
     kernel_contributions_ : ndarray of shape (p,)
@@ -248,8 +248,7 @@ class TwoStageClassifier(ClassifierMixin, TwoStage):
         How far the weights came: "converged", "max_iter" or "interrupted" (Ctrl-C; the weights are the best found).
     gram_ : GramInfo
         How the kernels were kept: kind, dtype, nbytes.
-    n_features_in_, feature_names_in_
-        As in `MKLClassifier`.
+    <columns>
 
     Examples
     --------
@@ -323,20 +322,19 @@ class TwoStageClassifier(ClassifierMixin, TwoStage):
         return self._ask("predict_proba", X)
 
 
+@documented
 class TwoStageRegressor(RegressorMixin, TwoStage):
     """Weights of the kernels first, then a regressor on sum_k beta_k K_k.
 
     Parameters
     ----------
-    kernels : "rbf", kernel, list, or "precomputed", default="rbf"
-        As in `MKLClassifier`.
+    <kernels>
     weights : weights object or None, default=None
         As in `TwoStageClassifier`; the target kernel is yy'.
     estimator : regressor or None, default=None
         What is trained on the combined kernel: any regressor of scikit-learn that takes a precomputed kernel, such as
         ``KernelRidge(kernel="precomputed")``, which also takes several targets. None for ``SVR(kernel="precomputed")``.
-    normalize, psd, gram, memory_limit, n_jobs, verbose
-        As in `MKLClassifier`; progress is that of the weights.
+    <normalize, psd, gram, memory_limit, n_jobs, verbose>
     callback : callable, default=None
         Called while the weights are learned with a dict: "gap" and "active", or how many are "done" "of" all and what
         they are ("parts"), and "problem", the name of the weights object.
@@ -345,8 +343,7 @@ class TwoStageRegressor(RegressorMixin, TwoStage):
     ----------
     weights_, kernel_names_, weights_estimator_, estimator_, kernel_contributions_, status_, gram_
         As in `TwoStageClassifier`.
-    n_features_in_, feature_names_in_
-        As in `MKLClassifier`.
+    <columns>
 
     Examples
     --------

@@ -22,14 +22,15 @@ from sklearn.utils.multiclass import type_of_target
 from multikernel.estimators.baselines.messages import Tell, silent
 from multikernel.estimators.validation import check_labels, check_vector
 from multikernel.gram.base import Gram
+from multikernel.gram.host import HostGram
 from multikernel.gram.soundness import as_gram
 from multikernel.kernels.base import BLOCK_BYTES, require
 from multikernel.solution import CONVERGED
-from multikernel.threads import single_threaded_blas
+from multikernel.threads import Team, single_threaded_blas
 
 TASKS = ("classification", "regression")
 
-# parameter -> (test, what it must be)
+# parameter -> (test, what the parameter must be)
 Rules = Mapping[str, tuple[Callable[[Any], bool], str]]
 
 
@@ -84,7 +85,7 @@ class KernelWeights(BaseEstimator):
         "converged", or what kept an object from the end of its work: "max_iter" or "interrupted".
     """
 
-    # tasks that the object knows, and what its parameters must be
+    # tasks that the object supports, and the rules of its parameters
     _tasks: tuple[str, ...] = TASKS
     _rules: Rules = {}  # noqa: RUF012
 
@@ -188,6 +189,11 @@ def row_blocks(gram: Gram, rows: np.ndarray) -> Iterator[np.ndarray]:
     size = rows_at_once(gram)
     for lo in range(0, len(rows), size):
         yield rows[lo : lo + size]
+
+
+def team_of(gram: Gram) -> Team:
+    """Return the threads that a Gram on the host works with; one thread for others."""
+    return gram.team if isinstance(gram, HostGram) else Team(1)
 
 
 def shares(values: np.ndarray) -> np.ndarray:
