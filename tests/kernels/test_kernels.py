@@ -100,7 +100,7 @@ def test_a_learned_scale_is_the_scale_in_use():
 @every_kernel
 @pytest.mark.parametrize("d", [1, 5, 20])
 def test_training_matrix(kernel, d, monkeypatch):
-    monkeypatch.setattr("multikernel.kernels.base.BLOCK", 16)
+    monkeypatch.setattr("multikernel.kernels.base.ROWS", 16)
     X = samples(40, d)
     kernel = clone(kernel).fit(X)
     K = kernel(X)

@@ -23,12 +23,11 @@ from multikernel.gram.slices import gather, gather_with_product
 from multikernel.gram.soundness import examine
 from multikernel.gram.stack import KernelStack
 from multikernel.gram.storage import choose_storage, row_budget, storage_dtype
-from multikernel.kernels.bank import KernelBank, take_rows
+from multikernel.kernels.bank import KernelBank, compute_tiles, take_rows
 from multikernel.kernels.fitted_normalizer import FittedNormalizer
 from multikernel.kernels.inputs import alone, is_frame, is_numeric
 from multikernel.kernels.normalize import learn_normalizer
 from multikernel.kernels.table import as_samples
-from multikernel.kernels.tiles import compute_tiles
 from multikernel.threads import Team
 from multikernel.training.core import Prepared, Settings, Source
 from multikernel.training.expansion import ComputedExpansion
