@@ -188,10 +188,10 @@ def test_kept_rows_are_told_apart_by_the_worst():
     for beta in ([0.9, 0.1, 0.0], [0.1, 0.9, 0.0]):
         assert kept.add_violated(np.array(beta))
     # its row is there already, and the other one holds
-    assert not kept.add_violated(np.array([0.2, 0.8, 0.0]))
+    assert kept.add_violated(np.array([0.2, 0.8, 0.0])) is False
     # the third is violated more than any that is kept
     assert kept.add_violated(np.array([0.0, 0.6, 0.8]))
-    assert not kept.add_violated(np.array([0.5, 0.5, 0.0]))
+    assert kept.add_violated(np.array([0.5, 0.5, 0.0])) is False
     rows = kept.as_cones(3)
     np.testing.assert_array_equal(rows.A, np.eye(3))
     np.testing.assert_array_equal(rows.b, np.full(3, 0.5))
