@@ -120,12 +120,9 @@ class Ball(Mixing):
         s = beta * np.sqrt(np.maximum(q, 0.0))
         if not s.any():
             return self.start(len(q))
-        target = self._normalised((s / s.max()) ** (2.0 / (self.norm + 1.0)))
-        if relax == 1.0:
-            return target
-        moved = np.zeros_like(target)
-        alive = (target > 0) & (beta > 0)
-        moved[alive] = beta[alive] * (target[alive] / beta[alive]) ** relax
+        exact, moved = self._normalised(s ** (2.0 / (self.norm + 1.0))), np.zeros_like(s)
+        alive = beta > 0
+        moved[alive] = beta[alive] * (exact[alive] / beta[alive]) ** relax
         return self._normalised(moved)
 
     def newton_step(self, beta: np.ndarray, q: np.ndarray, H: np.ndarray) -> np.ndarray:

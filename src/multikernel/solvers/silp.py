@@ -24,7 +24,7 @@ import numpy as np
 from scipy import sparse
 
 from multikernel.certificate import Certificate
-from multikernel.machines.base import ConicMachine
+from multikernel.machines.base import ConicMachine, HasCompact
 from multikernel.mixing.base import HasLinearRows
 from multikernel.mixing.highs import HighsProgramme
 from multikernel.mixing.norms import Simplex
@@ -186,7 +186,9 @@ class CompactSILP(SILP):
     memory_limit: float = 2e9
 
     def start(self, point: Point, tol: float) -> _CompactState:
-        state, conic = super().start(point, tol), point.problem.machine.compact()
+        state, machine = super().start(point, tol), point.problem.machine
+        assert isinstance(machine, HasCompact)
+        conic = machine.compact()
         outputs = factor_outputs(point.problem.gram, conic, self.memory_limit)
         return _CompactState(tol, state.master, conic, outputs)
 
