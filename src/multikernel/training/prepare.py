@@ -64,10 +64,9 @@ class Shared:
 
     def known(self, bank: KernelBank) -> dict[int, np.ndarray]:
         """Return the matrices of the kernels of a bank that are known."""
-        if self.stack is None:
-            return {}
-        at = {k: self.places.get(key) for k, key in enumerate(zip(bank.names, bank.columns, strict=True))}
-        return {k: self.stack[place] for k, place in at.items() if place is not None}
+        assert self.stack is not None
+        keys = enumerate(zip(bank.names, bank.columns, strict=True))
+        return {k: self.stack[self.places[key]] for k, key in keys if key in self.places}
 
 
 @dataclass(frozen=True)
@@ -191,7 +190,8 @@ def prepare_computed(
             BankSource(bank, samples, {}, np.arange(n)), diag, known_psd, plain, share, weight, settings, dtype
         )
     shared = Shared() if shared is None or kind != "dense" else shared
-    source = BankSource(bank, samples, shared.known(bank), np.arange(n) if shared.rows is None else shared.rows)
+    known = {} if shared.stack is None else shared.known(bank)
+    source = BankSource(bank, samples, known, np.arange(n) if shared.rows is None else shared.rows)
     stack, products = _stored_room(source, shared, plain, share, team, kind, dtype)
     others = [int(k) for k in np.flatnonzero(plain) if k not in source.known]
     products[others] = compute_tiles(bank, samples, others, share, team, [stack[k] for k in others])
