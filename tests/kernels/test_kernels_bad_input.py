@@ -113,5 +113,5 @@ def test_base_class_asks_for_its_methods():
 
 def test_products_with_kernels_on_the_classes_need_the_host():
     classes = ClassKernels(["a x b"], np.ones((1, 2, 2)), np.zeros((1, 2), int), 1)
-    with pytest.raises(TypeError, match="need a HostGram. Got object instead"):
+    with pytest.raises(TypeError, match=r"need a HostGram\. Got object instead"):
         classes.products(object())
