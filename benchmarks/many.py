@@ -101,17 +101,17 @@ def recomputed_gap(model, X: np.ndarray, y: np.ndarray, C: float) -> float:
 
 def sweep_seconds(model, X: np.ndarray, n_jobs: int | None = None) -> float:
     """Seconds for all rows of all kernels, estimated from a few rows."""
-    from multikernel.kernels.bank import KernelBank
     from multikernel.threads import resolve_threads
-    from multikernel.training.prepare import ComputedKernels
+    from multikernel.training.core import Settings
+    from multikernel.training.prepare import prepare
 
-    bank = KernelBank.fit(model.kernels, X[:500])
     # memory for the combined kernel, none for stored rows
     limit = 8.001 * len(X) ** 2
-    computed = ComputedKernels(bank, X, None, gram="lazy", memory_limit=limit, n_threads=resolve_threads(n_jobs))
+    settings = Settings("the benchmark", gram="lazy", memory_limit=limit, n_threads=resolve_threads(n_jobs))
+    prepared = prepare(model.kernels, X, None, settings)
     idx = np.arange(0, len(X), max(1, len(X) // ROWS))[:ROWS]
     began = time.perf_counter()
-    computed.gram.rows(idx)
+    prepared.gram.rows(idx)
     return (time.perf_counter() - began) * len(X) / len(idx)
 
 

@@ -17,9 +17,6 @@ from multikernel.gram.base import Gram, Outputs
 from multikernel.machines.base import HasPartialSolve, Machine
 from multikernel.mixing.base import Mixing
 
-# further calls of the machine when rounding kept it from the accuracy asked for
-_REFINEMENTS = 3
-
 
 @dataclass(frozen=True)
 class Problem:
@@ -153,10 +150,10 @@ class Point:
     def solve(self, accuracy: float, start: np.ndarray | None = None) -> None:
         """Let the machine improve a at the current weights, to ``accuracy`` in units of the objective.
 
-        It begins at ``start`` (feasible; the current a by default), whose outputs are the current ones plus what the
-        combined rows of the changed coefficients add: F is updated once, at the end. The machine sees the combined
-        kernel in storage precision; where that left a larger gap than was asked for, it is called again with
-        outputs taken from F, as in iterative refinement.
+        The machine begins at ``start`` (feasible; the current a by default), whose outputs are the current ones plus
+        what the combined rows of the changed coefficients add. The machine sees the combined kernel in storage
+        precision; where that left a larger gap than was asked for, the machine is called again with outputs from all
+        kernels, as in iterative refinement.
         """
         machine = self.problem.machine
         a, f = self.a, self.f
@@ -165,9 +162,10 @@ class Point:
             f = f + self.combined.apply(start - a)
             a = start
         self.set_dual(machine.solve(self.combined, a, f, accuracy))
-        for _ in range(_REFINEMENTS):
-            if self.inner_gap() <= 2.0 * accuracy:
-                break
+        gap = np.inf
+        # again where rounding kept the machine from the accuracy asked for, as long as that halves the gap
+        while 2.0 * accuracy < (now := self.inner_gap()) < 0.5 * gap:
+            gap = now
             self.set_dual(machine.solve(self.combined, self.a, self.f, accuracy))
 
     def partial_solve(self, accuracy: float, size: int) -> None:

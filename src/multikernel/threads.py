@@ -15,8 +15,14 @@ from itertools import pairwise
 from threading import Lock
 from typing import Any
 
-# bytes that one thread reads in the time that it takes to wake another, several times over
+# bytes that a thread should read at least: waking a thread takes as long as reading some of them
 _WORTH_A_THREAD = 4 << 20
+# rows of a matrix worked on at once: more rows mean fewer calls, fewer rows smaller temporary arrays
+ROWS = 256
+# bytes of a temporary block: larger blocks mean fewer calls, smaller ones stay nearer to the cache
+BLOCK_BYTES = 16 << 20
+# neighbouring samples that stay together where samples are drawn or shuffled: whole cache lines against randomness
+RUN = 16
 
 
 def available_threads() -> int:

@@ -10,7 +10,7 @@ from problems_inspection import AT, KERNELS, LENGTH, SHIFTS, TEST, TEXTS, TRAIN,
 
 from multikernel import MKLClassifier, MKLClassifierCV, MKLOneClass, MKLRegressor
 from multikernel.inspection import position_importance, score_positions, top_motifs
-from multikernel.inspection.places import run_sums
+from multikernel.inspection.positions import run_sums
 from multikernel.kernels import RBF, GappedSpectrum, LocalAlignment, Spectrum, WeightedDegree, WeightedDegreeShift
 
 

@@ -31,6 +31,7 @@ from multikernel.kernels import (
     motif_kernels,
 )
 from multikernel.kernels.sequences import PROTEIN, encode, planes
+from multikernel.kernels.sequences.degree import agreements
 from multikernel.kernels.sequences.kmers import Pattern, count_patterns
 from multikernel.kernels.sequences.matrices import LETTERS, scores
 from multikernel.kernels.sequences.samples import Sequences
@@ -307,9 +308,17 @@ def test_blocks_add_up_to_the_whole(texts):
 def test_kernels_that_are_computed_together_fit_into_a_bounded_memory(texts, monkeypatch):
     bank = KernelBank.fit(DegreeBlocks(WeightedDegree(5)), texts)
     together = dict(bank.raw_each(texts))
+    sizes = []
+
+    def count(kernels, *arguments):
+        sizes.append(len(kernels))
+        return agreements(kernels, *arguments)
+
+    monkeypatch.setattr("multikernel.kernels.sequences.degree.agreements", count)
     monkeypatch.setattr("multikernel.kernels.sequences.degree.BLOCK_BYTES", 2 * 8 * len(texts) ** 2)
     for k, K in bank.raw_each(texts):
         np.testing.assert_allclose(K, together[k])
+    assert sizes == [2, 2, 1]
 
 
 def test_blocks_in_a_data_frame(texts):

@@ -6,7 +6,7 @@ from problems_joint import draw
 from problems_joint_losses import LOSSES, biases, names
 from reference_joint import conic_other, joint_infeasibility
 
-from multikernel.gram.combined import Combined
+from multikernel.gram.combined import HostCombined
 from multikernel.gram.dense import DenseGram
 from multikernel.losses import Hinge, LargestMargin, Logistic, Multinomial, joint_form
 from multikernel.machines.joint.central_path import CentralPath, smooth_loss
@@ -159,14 +159,14 @@ def test_newton_systems_with_a_diagonal(kind, balanced):
     """Stationary over its directions: R - KZ - D Z is b_u + tau_i on the free entries."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(20, 3))
-    combined = Combined(DenseGram(np.exp(-2.0 * ((X[:, None] - X) ** 2).sum(axis=2))[None]), np.ones(1))
+    combined = HostCombined(DenseGram(np.exp(-2.0 * ((X[:, None] - X) ** 2).sum(axis=2))[None]), np.ones(1))
     free = rng.random((20, 4)) < 0.7
     free &= free.sum(axis=1, keepdims=True) > 1
     R, D = rng.normal(size=(1, 20, 4)), rng.uniform(0.0, 3.0, (20, 4))
     blocks = kind(combined, free, balanced, D)
     Z = np.zeros((20, 4))
     Z[blocks.rows] = blocks.solve(R)[..., 0]
-    left = R[0] - combined.matrix @ Z - D * Z
+    left = R[0] - combined.host_rows().matrix @ Z - D * Z
     i, u = np.nonzero(free)
     design = np.hstack([np.eye(20)[i], np.eye(4)[u] if balanced else np.zeros((len(i), 0))])
     assert np.abs(left[i, u] - design @ np.linalg.lstsq(design, left[i, u], rcond=None)[0]).max() < 1e-6
@@ -181,10 +181,10 @@ def test_newton_systems_by_iterations(dtype, balanced):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(30, 3))
     K = np.exp(-0.3 * ((X[:, None] - X) ** 2).sum(axis=2)).astype(dtype)
-    combined = Combined(DenseGram(K[None]), np.ones(1))
+    combined = HostCombined(DenseGram(K[None]), np.ones(1))
     R, D = rng.normal(size=(3, 30, 4)) + 50.0, 10 ** rng.uniform(-1, 6, (30, 4))
     exact = DifferencesNewtonSystem(
-        Combined(DenseGram(K[None].astype(float)), np.ones(1)), np.ones((30, 4), bool), balanced, D
+        HostCombined(DenseGram(K[None].astype(float)), np.ones(1)), np.ones((30, 4), bool), balanced, D
     )
     projected = ProjectedNewtonSystem(combined, D, balanced)
     Z = projected.solve(R, 1e-12 if dtype == np.float64 else 1e-8, 100)

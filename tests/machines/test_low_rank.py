@@ -7,7 +7,7 @@ import pytest
 from reference_joint import conic_joint, joint_bounds, joint_infeasibility
 
 from multikernel import M3KClassifier, MKLClassifier, stack_kernels
-from multikernel.gram.combined import Combined
+from multikernel.gram.combined import HostCombined
 from multikernel.gram.dense import DenseGram
 from multikernel.kernels import RBF, Linear
 from multikernel.machines.joint.crammer_singer import CrammerSinger
@@ -23,9 +23,9 @@ def data(n: int, d: int, c: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]
     return X, y
 
 
-def combined_of(K: np.ndarray) -> Combined:
+def combined_of(K: np.ndarray) -> HostCombined:
     """Two halves, so that rows are formed when they are asked for."""
-    return Combined(DenseGram(np.stack([K, K])), np.full(2, 0.5))
+    return HostCombined(DenseGram(np.stack([K, K])), np.full(2, 0.5))
 
 
 CASES = [
@@ -62,7 +62,7 @@ def test_the_factor_of_a_low_rank_reads_its_pivots_alone(dtype):
     G = low_rank_factor(combined, 3)
     assert G.shape == (200, 7)
     np.testing.assert_allclose(G @ G.T, X @ X.T, atol=1e-4 if dtype == np.float32 else 1e-10)
-    assert np.count_nonzero(combined.have) == 7
+    assert np.count_nonzero(combined.host_rows().have) == 7
 
 
 def test_other_kernels_have_no_factor():

@@ -16,7 +16,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from multikernel import MKLClassifier, MKLRegressor, stack_kernels
 from multikernel.datasets import load_dataset
-from multikernel.gram.combined import Combined
+from multikernel.gram.combined import HostCombined
 from multikernel.gram.dense import AffineForm, DenseGram
 from multikernel.gram.lazy import LazyGram
 from multikernel.gram.subset import SubsetGram
@@ -107,10 +107,10 @@ def test_float32_kernels_at_any_cost(C, fit_intercept):
 def test_a_kernel_that_rounding_made_indefinite_still_has_a_preconditioner():
     x = np.linspace(0.0, 1.0, 40)
     K = np.exp(-((x[:, None] - x) ** 2)).astype(np.float32)
-    inverse = WeightedInverse(Combined(DenseGram(K[None]), np.ones(1)), np.full(40, 1e9))
+    inverse = WeightedInverse(HostCombined(DenseGram(K[None]), np.ones(1)), np.full(40, 1e9))
     assert not inverse.exact
     assert np.all(np.isfinite(inverse.apply(np.ones(40))))
-    empty = WeightedInverse(Combined(DenseGram(K[None]), np.ones(1)), np.zeros(40), balanced=True)
+    empty = WeightedInverse(HostCombined(DenseGram(K[None]), np.ones(1)), np.zeros(40), balanced=True)
     assert not empty.apply(np.ones((40, 2))).any()
 
 
@@ -154,7 +154,7 @@ def test_columns_are_products_one_by_one(which):
     changed[::4] *= 2.0
     outputs.update(changed)
     assert outputs.kernel_outputs() == pytest.approx(gram.apply(changed), abs=1e-10)
-    combined = Combined(gram, np.linspace(0.0, 1.0, gram.n_kernels))
+    combined = HostCombined(gram, np.linspace(0.0, 1.0, gram.n_kernels))
     together = np.stack([combined.apply(v) for v in V.T], axis=-1)
     assert combined.apply(V) == pytest.approx(together, abs=1e-5)
 

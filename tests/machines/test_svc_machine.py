@@ -6,7 +6,7 @@ from problems import gaussian
 from reference import conic_solution
 from sklearn.svm import SVC as Reference
 
-from multikernel.gram.combined import Combined
+from multikernel.gram.combined import HostCombined
 from multikernel.gram.dense import DenseGram
 from multikernel.machines.svc import SVC
 
@@ -134,7 +134,7 @@ def test_curvature_predicts_how_the_coefficients_follow_the_weights():
     beta, step = np.array([0.5, 0.5]), 1e-5 * np.array([1.0, -1.0])
 
     def inner(b):
-        combined = Combined(gram, b)
+        combined = HostCombined(gram, b)
         a = machine.solve(combined, machine.start(), np.zeros(60), 1e-11)
         outputs = gram.new_outputs(a.shape)
         outputs.update(a)
@@ -154,7 +154,7 @@ def test_a_rough_curvature_has_the_digits_of_single_precision():
     X = rng.normal(size=(300, 4))
     machine = SVC(np.where(rng.random(300) > 0.5, 1.0, -1.0), 100.0)
     gram = DenseGram(np.stack([gaussian(X[:, :2], 0.5), gaussian(X[:, 2:], 0.5), gaussian(X, 1.0)]))
-    combined = Combined(gram, np.full(3, 1 / 3))
+    combined = HostCombined(gram, np.full(3, 1 / 3))
     a = machine.solve(combined, machine.start(), np.zeros(300), 1e-6)
     outputs = gram.new_outputs(a.shape)
     outputs.update(a)
@@ -176,7 +176,7 @@ def test_inputs_are_not_modified():
 def test_rows_that_are_not_formed_are_never_read():
     K, y = samples(40)
     machine = SVC(y, 1.0)
-    combined = Combined(DenseGram(np.stack([K, K @ K])), np.array([0.5, 0.5]))
+    combined = HostCombined(DenseGram(np.stack([K, K @ K])), np.array([0.5, 0.5]))
     combined._buffer[...] = np.nan
     a = machine.solve(combined, machine.start(), np.zeros(40), 1e-6)
     mixed = 0.5 * (K + K @ K)

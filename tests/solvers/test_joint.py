@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from multikernel import MKLClassifier, stack_kernels
-from multikernel.gram.combined import Combined
+from multikernel.gram.combined import HostCombined
 from multikernel.gram.dense import DenseGram
 from multikernel.losses import Hinge
 from multikernel.machines.joint.crammer_singer import CrammerSinger
@@ -170,7 +170,7 @@ def test_curvature_predicts_the_next_solution(fit_intercept):
 def test_both_ways_of_a_newton_step_agree(balanced):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(30, 3))
-    combined = Combined(DenseGram(np.exp(-2.0 * ((X[:, None] - X) ** 2).sum(axis=2))[None]), np.ones(1))
+    combined = HostCombined(DenseGram(np.exp(-2.0 * ((X[:, None] - X) ** 2).sum(axis=2))[None]), np.ones(1))
     free = rng.random((30, 4)) < 0.5
     free &= free.sum(axis=1, keepdims=True) > 1
     R = rng.normal(size=(3, 30, 4))
@@ -186,7 +186,7 @@ def test_both_ways_of_a_newton_step_agree(balanced):
     if balanced:
         np.testing.assert_allclose(Z.sum(axis=0), 0.0, atol=1e-7)
     # stationary: R - KZ is b_u + tau_i on the free entries
-    slopes = np.moveaxis(R, 0, -1) - np.einsum("ij,juk->iuk", combined.matrix, Z)
+    slopes = np.moveaxis(R, 0, -1) - np.einsum("ij,juk->iuk", combined.host_rows().matrix, Z)
     i, u = np.nonzero(free)
     design = np.hstack([np.eye(30)[i], np.eye(4)[u] if balanced else np.zeros((len(i), 0))])
     left = slopes[i, u] - design @ np.linalg.lstsq(design, slopes[i, u], rcond=None)[0]
@@ -215,7 +215,7 @@ def test_a_warm_start_ends_at_once():
     machine = CrammerSinger(y, C, True, c)
     point = Point(Problem(DenseGram(stack), machine, mixing_for(norm)))
     point.solve(1e-8)
-    again = machine.solve(Combined(point.problem.gram, point.beta), point.a, point.f, 1e-6)
+    again = machine.solve(HostCombined(point.problem.gram, point.beta), point.a, point.f, 1e-6)
     np.testing.assert_allclose(again, point.a, atol=1e-6 * C)
 
 

@@ -320,7 +320,7 @@ def test_repair_returns_feasible_coefficients_and_keeps_feasible_ones(machine):
     "make", [lambda y: SVR(y, 5.0, 0.1), lambda y: OneClass(np.ones(60), 0.3)], ids=["svr", "oneclass"]
 )
 def test_curvature_predicts_how_the_coefficients_follow_the_weights(make):
-    from multikernel.gram.combined import Combined
+    from multikernel.gram.combined import HostCombined
 
     X = np.random.default_rng(0).normal(size=(60, 4))
     stack = np.stack([gaussian(X[:, :2], 2.0), gaussian(X[:, 2:], 2.5)])
@@ -328,7 +328,7 @@ def test_curvature_predicts_how_the_coefficients_follow_the_weights(make):
     beta, step = np.array([0.5, 0.5]), 1e-5 * np.array([1.0, -1.0])
 
     def inner(b):
-        combined, a = Combined(gram, b), machine.start()
+        combined, a = HostCombined(gram, b), machine.start()
         outputs = gram.new_outputs(a.shape)
         outputs.update(a)
         outputs.update(machine.solve(combined, a, outputs.mix(b), 1e-12))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from multikernel import MKLClassifier, stack_kernels
-from multikernel.estimators.validation import Samples
+from multikernel.estimators.validation import kept_samples
 from multikernel.kernels import RBF, Linear, rbf_family
 from multikernel.training.core import Settings
 from multikernel.training.expansion import evaluate_together
@@ -134,6 +134,6 @@ def test_constant_kernels_are_named_once():
 
 
 def test_samples_without_weights_count_once():
-    samples = Samples(X, CODES, None, np.arange(60))
+    samples = kept_samples(X, CODES, None)
     np.testing.assert_array_equal(samples.ones, np.ones(60))
     assert prepare(rbf_family([1.0]), X, np.full(60, 2.0), SETTINGS).weight is None

@@ -163,28 +163,8 @@ def run_compare(
 ) -> Any:
     """Read the data, compare the methods, write the results; return the comparison.
 
-    Parameters
-    ----------
-    path : Path
-        The data.
-    target, methods, kernels, widths, factors, C, normalize : str
-        As on the command line; among several values of C each method chooses by inner cross-validation.
-    cv : int
-        Number of folds; samples are shuffled with the seed.
-    scoring : str or None
-        A scorer of scikit-learn.
-    sample : int or None
-        Number of samples drawn at random.
-    seed : int
-        Seed of the folds and of the draw of samples.
-    standardize : bool
-        Whether to standardise the columns.
-    output : Path or None
-        Folder for results.jsonl, table.csv, fits.csv and comparison.png.
-    resume : bool
-        Whether to keep the results already in the folder and compute only the missing ones.
-    verbose : int
-        0 for no progress bar.
+    Parameters are those of the command (`multikernel.cli.app.compare`). ``output`` gets results.jsonl, table.csv,
+    fits.csv and comparison.png; among several values of C each method chooses by inner cross-validation.
     """
     from sklearn.model_selection import KFold, StratifiedKFold
     from sklearn.utils.multiclass import type_of_target

@@ -7,6 +7,7 @@ thread, and for matrices that are small for the team, the library's own single-t
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 from itertools import pairwise
 
@@ -15,30 +16,59 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve, get_lapack_funcs
 
 from multikernel.threads import Team
 
+# rows of a block: large blocks multiply faster, small ones are shared more evenly among the threads
 _BLOCK = 192
-# up to this size, and to that size shared among the threads, one call of the library is faster than blocks
-_SMALL, _SMALL_SHARED = 512, 2000
 
 
-def solve_spd(A: np.ndarray, rhs: np.ndarray, team: Team) -> np.ndarray:
-    """Return A^-1 rhs in the precision of A.
+class Factor:
+    """A factorised matrix that answers in float64, with the accuracy of the precision in which it was factorised."""
+
+    def __init__(self, cholesky: LibraryCholesky | BlockCholesky) -> None:
+        self._cholesky = cholesky
+
+    def solve(self, rhs: np.ndarray) -> np.ndarray:
+        """Return the solution for right-hand sides of shape (n,) or (n, m), float64."""
+        return self._cholesky.solve(rhs.reshape(len(rhs), -1)).astype(np.float64, copy=False).reshape(rhs.shape)
+
+
+# first ridge that is added to a singular matrix, by precision: too small a ridge costs a second factorisation
+_RIDGE = {"f": 1e-6, "d": 1e-11}
+
+
+def ridges(mean: float, dtype: np.dtype) -> Iterator[float]:
+    """Yield ridges for a matrix of this mean diagonal and precision: the smallest that may do, then ten times as much.
+
+    Examples
+    --------
+    >>> list(ridges(10.0, np.dtype("float32")))[:2]
+    [1e-05, 0.0001]
+    """
+    ridge = _RIDGE[dtype.char]
+    mean = max(mean, float(np.finfo(np.float32).tiny))
+    while ridge <= 1.0:
+        yield ridge * mean
+        ridge *= 10.0
+
+
+def factor_or_none(A: np.ndarray, team: Team) -> Factor | None:
+    """Return a factorisation of the whole symmetric A, None where A is not positive definite in its precision.
 
     Sets: A, overwritten.
-
-    Raises
-    ------
-    scipy.linalg.LinAlgError
-        When A is not positive definite in its precision.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from multikernel.gram.cholesky import solve_spd
+    >>> from multikernel.gram.cholesky import factor_or_none
     >>> from multikernel.threads import Team
-    >>> solve_spd(np.diag([4.0, 2.0]), np.array([[8.0], [2.0]]), Team()).ravel()
+    >>> factor_or_none(np.diag([4.0, 2.0]), Team()).solve(np.array([8.0, 2.0]))
     array([2., 1.])
+    >>> factor_or_none(np.diag([4.0, -2.0]), Team()) is None
+    True
     """
-    return factorise(A, team).solve(rhs)
+    try:
+        return Factor(factorise(A, team))
+    except LinAlgError:
+        return None
 
 
 def factorise(A: np.ndarray, team: Team) -> LibraryCholesky | BlockCholesky:
@@ -51,7 +81,8 @@ def factorise(A: np.ndarray, team: Team) -> LibraryCholesky | BlockCholesky:
     scipy.linalg.LinAlgError
         When A is not positive definite in its precision.
     """
-    small = team.n_threads == 1 or len(A) <= max(_SMALL, _SMALL_SHARED // team.n_threads)
+    # a few blocks are not worth sharing
+    small = team.n_threads == 1 or len(A) <= 8 * _BLOCK
     return LibraryCholesky(A) if small else BlockCholesky(A, team)
 
 

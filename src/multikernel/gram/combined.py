@@ -1,4 +1,4 @@
-"""The combined kernel K_beta = sum_k beta_k K_k, formed row by row as the single-kernel machine asks for rows.
+"""The combined kernel K_beta = sum_k beta_k K_k of a storage on the host, formed row by row as rows are asked for.
 
 The buffer is reserved once and touched only where rows are formed, so that its memory is that of the support
 vectors' rows. A single active kernel that lies in memory is read in place: nothing is formed at all.
@@ -11,18 +11,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from multikernel.gram.base import Combined, HostRows, all_there
 from multikernel.gram.dense_loops import add_outputs, add_row_products, gather_block
-from multikernel.threads import Team
+from multikernel.gram.slices import read_only
+from multikernel.threads import ROWS, Team
 
 if TYPE_CHECKING:
     from multikernel.gram.host import HostGram
 
-# rows gathered at a time
-_ROWS = 256
 
-
-class Combined:
-    """Rows of K_beta on demand: K_beta[i] = ``scale * matrix[i]`` wherever ``have[i]``.
+class HostCombined(Combined):
+    """Rows of K_beta on demand.
 
     Parameters
     ----------
@@ -30,94 +29,98 @@ class Combined:
         The kernels.
     beta : ndarray of shape (p,)
         Weights.
-
-    Attributes
-    ----------
-    cache : dict
-        What a machine made of the whole matrix, such as a factorisation; emptied by new weights.
     """
 
-    cache: dict
-
     def __init__(self, gram: HostGram, beta: np.ndarray) -> None:
-        self.gram = gram
+        self._gram = gram
+        self.dtype, self.team = gram.dtype, gram.team
         self._kernel_diag = gram.diag()
         self._buffer: np.ndarray | None = None
         self._kernel_means: np.ndarray | None = None
         self.set_weights(beta)
 
     def set_weights(self, beta: np.ndarray) -> None:
-        """Forget all rows, and what was made of them, and take new weights."""
         self.beta = beta
         self.cache = {}
         self.diag = beta @ self._kernel_diag
         active = np.flatnonzero(beta)
-        stored = self.gram.stored(int(active[0])) if len(active) == 1 else None
+        stored = self._gram.stored(int(active[0])) if len(active) == 1 else None
+        n = self._gram.n_samples
         if stored is not None:
-            self.matrix, factor = stored
-            self.scale = float(beta[active[0]] * factor)
-            self.have = np.ones(self.gram.n_samples, bool)
+            matrix, factor = stored
+            scale = float(beta[active[0]] * factor)
+            self._rows = HostRows(matrix, scale, np.ones(n, bool), self.diag, all_there)
             return
         if self._buffer is None:
-            n = self.gram.n_samples
-            self._buffer = np.empty((n, n), self.gram.dtype)
-        self.matrix = self._buffer.view()
-        self.matrix.flags.writeable = False
-        self.scale = 1.0
-        self.have = np.zeros(self.gram.n_samples, bool)
-
-    def ensure(self, rows: np.ndarray) -> None:
-        """Form the rows that are missing."""
-        rows = rows[~self.have[rows]]
-        if not len(rows):
-            return
-        self.gram.combine(self.beta, rows, self._buffer, rows)
-        self.have[rows] = True
+            self._buffer = np.empty((n, n), self.dtype)
+        have = np.zeros(n, bool)
+        # without a reference to this object: a cycle would keep the buffer until the collector comes
+        ensure = partial(_form_rows, self._gram, beta, self._buffer, have)
+        self._rows = HostRows(read_only(self._buffer), 1.0, have, self.diag, ensure)
 
     @property
     def means(self) -> np.ndarray:
         """Row means of K_beta, float64; the first time they take a pass over all kernels."""
         if self._kernel_means is None:
-            n = self.gram.n_samples
-            self._kernel_means = self.gram.apply(np.full(n, 1.0 / n))
+            n = self._gram.n_samples
+            self._kernel_means = self._gram.apply(np.full(n, 1.0 / n))
         return self.beta @ self._kernel_means
 
+    def host_rows(self, idx: np.ndarray | None = None) -> HostRows:
+        """Return the matrix itself, without an index; else a compact copy of the rows that are asked for."""
+        return self._rows if idx is None else _compact_rows(self._rows, idx)
+
     def block(self, idx: np.ndarray, dtype: np.dtype | None = None) -> np.ndarray:
-        """Return K_beta[idx, idx], a new array in the storage precision unless told otherwise."""
-        self.ensure(idx)
-        out = np.empty((len(idx), len(idx)), self.matrix.dtype if dtype is None else dtype)
-        team = self.gram.team
-        team.run(
-            partial(gather_block, self.matrix, self.scale, idx, lo, hi, out)
-            for lo, hi in team.split(len(idx), 32, len(idx) * out.itemsize)
+        rows = self._rows
+        rows.ensure(idx)
+        out = np.empty((len(idx), len(idx)), rows.matrix.dtype if dtype is None else dtype)
+        self.team.run(
+            partial(gather_block, rows.matrix, rows.scale, idx, lo, hi, out)
+            for lo, hi in self.team.split(len(idx), 32, len(idx) * out.itemsize)
         )
         return out
 
-    def apply(self, delta: np.ndarray) -> np.ndarray:
-        """Return K_beta delta, delta of shape (n,) or (n, c), from the rows of its non-zero entries."""
+    def apply(self, delta: np.ndarray, exact: bool = True) -> np.ndarray:
+        idx = np.flatnonzero(delta if delta.ndim == 1 else delta.any(axis=1))
+        rows, team = self._rows, self.team
+        rows.ensure(idx)
+        if not exact:
+            return times_columns_roughly(rows.matrix, rows.scale, delta, idx, bool(rows.have.all()), team)
         if delta.ndim > 1:
-            return self._apply_columns(delta)
-        idx = np.flatnonzero(delta)
-        self.ensure(idx)
-        team, n = self.gram.team, self.gram.n_samples
+            return times_columns(rows.matrix, rows.scale, delta, idx, bool(rows.have.all()), team)
+        n = len(delta)
         out = np.zeros((1, n))
-        D = self.scale * delta[None, idx]
+        D = rows.scale * delta[None, idx]
         which = np.zeros(1, np.intp)
         team.run(
-            partial(add_outputs, self.matrix[None], which, idx, D, 0, 1, lo, hi, out)
-            for lo, hi in team.split(n, 256, len(idx) * self.matrix.itemsize)
+            partial(add_outputs, rows.matrix[None], which, idx, D, 0, 1, lo, hi, out)
+            for lo, hi in team.split(n, 256, len(idx) * rows.matrix.itemsize)
         )
         return out[0]
 
-    def _apply_columns(self, delta: np.ndarray) -> np.ndarray:
-        """K_beta delta for columns, by its non-zero rows: no other row of the matrix is formed."""
-        idx = np.flatnonzero(delta.any(axis=1))
-        self.ensure(idx)
-        return times_columns(self.matrix, self.scale, delta, idx, bool(self.have.all()), self.gram.team)
 
-    def restrict(self, idx: np.ndarray) -> Restricted:
-        """Return the combined kernel on a subset of the samples, rows again on demand."""
-        return Restricted(self, idx)
+def _form_rows(gram: HostGram, beta: np.ndarray, buffer: np.ndarray, have: np.ndarray, rows: np.ndarray) -> None:
+    """Form the rows of K_beta that are missing. Sets: ``buffer`` and ``have``."""
+    rows = rows[~have[rows]]
+    if len(rows):
+        gram.combine(beta, rows, buffer, rows)
+        have[rows] = True
+
+
+def _compact_rows(whole: HostRows, idx: np.ndarray) -> HostRows:
+    """Return K_beta[idx, idx], rows again on demand, for a machine that has set the other samples aside."""
+    buffer = np.empty((len(idx), len(idx)), whole.matrix.dtype)
+    have = np.zeros(len(idx), bool)
+
+    def ensure(rows: np.ndarray) -> None:
+        rows = rows[~have[rows]]
+        source = idx[rows]
+        whole.ensure(source)
+        for row, i in zip(rows, source, strict=True):
+            np.take(whole.matrix[i], idx, out=buffer[row])
+        have[rows] = True
+
+    return HostRows(read_only(buffer), whole.scale, have, whole.diag[idx], ensure)
 
 
 def times_columns(
@@ -133,28 +136,24 @@ def times_columns(
         spans = team.split(len(matrix), 64)
         team.run(partial(add_row_products, matrix[lo:hi], columns, out[lo:hi]) for lo, hi in spans)
         return out
-    for start in range(0, len(idx), _ROWS):
-        rows = idx[start : start + _ROWS]
+    for start in range(0, len(idx), ROWS):
+        rows = idx[start : start + ROWS]
         out += matrix[rows].astype(np.float64).T @ (scale * delta[rows])
     return out
 
 
-class Restricted:
-    """K_beta[idx, idx], compact, for a machine that has set the other samples aside."""
+def times_columns_roughly(
+    matrix: np.ndarray, scale: float, delta: np.ndarray, idx: np.ndarray, whole: bool, team: Team
+) -> np.ndarray:
+    """Return scale M delta in the precision of M, by the library; parameters as of `times_columns`."""
+    delta = delta.astype(matrix.dtype, copy=False)
+    if not whole:
+        return matrix[idx].T @ (matrix.dtype.type(scale) * delta[idx])
+    out = np.empty(delta.shape, matrix.dtype)
 
-    def __init__(self, combined: Combined, idx: np.ndarray) -> None:
-        self.combined, self.idx = combined, idx
-        self.scale, self.diag = combined.scale, combined.diag[idx]
-        self._buffer = np.empty((len(idx), len(idx)), combined.matrix.dtype)
-        self.matrix = self._buffer.view()
-        self.matrix.flags.writeable = False
-        self.have = np.zeros(len(idx), bool)
+    def rows(lo: int, hi: int) -> None:
+        np.matmul(matrix[lo:hi], delta, out=out[lo:hi])
 
-    def ensure(self, rows: np.ndarray) -> None:
-        """Form the rows that are missing."""
-        rows = rows[~self.have[rows]]
-        source = self.idx[rows]
-        self.combined.ensure(source)
-        for row, i in zip(rows, source, strict=True):
-            np.take(self.combined.matrix[i], self.idx, out=self._buffer[row])
-        self.have[rows] = True
+    team.run(partial(rows, lo, hi) for lo, hi in team.split(len(matrix), 64))
+    out *= matrix.dtype.type(scale)
+    return out

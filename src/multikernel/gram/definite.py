@@ -1,12 +1,12 @@
 """Is a kernel positive semidefinite? Cheap proofs that it is not, and repairs for one that is not.
 
-Two witnesses of a negative eigenvalue, neither of which can accuse a positive semidefinite kernel:
+Two proofs of a negative eigenvalue, of which a positive semidefinite kernel has neither:
 
     a principal block   lambda_min(K) <= lambda_min(K[S, S])          (Cauchy), |S| = 192: Cholesky decides
     a Krylov space      lambda_min(K) <= min of x'Kx / x'x over span{V, KV, ...}      (Rayleigh-Ritz)
 
-The block sees indefinite similarities, whose spectrum a sample of the points repeats; the Krylov space sees
-what is spread over all samples. Both are compared with what rounding of the entries can explain (``trust_of``
+The block finds negative eigenvalues that a sample of the points shows as well, the Krylov space those whose
+eigenvectors are spread over all samples. Both are compared with what rounding of the entries can explain (``trust_of``
 in :mod:`multikernel.gram.inspect`) and confirmed in float64. Up to n = 256 the block is all of K and decides.
 """
 
@@ -22,11 +22,12 @@ import numpy as np
 from numba import njit
 
 from multikernel.gram.inspect import Inspection, as_real, flat_rows, row_blocks, run_shared, trust_of
-from multikernel.threads import single_threaded_blas
+from multikernel.threads import RUN, single_threaded_blas
 
-# up to _WHOLE samples the principal block is all of K, above it _BLOCK of them, in runs of _RUN neighbours
-_WHOLE, _BLOCK, _RUN = 256, 192, 16
-# from so many samples on, no pass is spent on the Krylov space alone
+# up to _WHOLE samples the smallest eigenvalue of K is computed, above that of a principal block of _SAMPLE samples:
+# larger blocks find more negative eigenvalues and take more time
+_WHOLE, _SAMPLE = 256, 192
+# from so many samples on, no pass over K is spent on looking for negative eigenvalues alone
 _DEAR = 2000
 
 
@@ -81,8 +82,8 @@ def probe_definiteness(
         The diagonals, for a callable.
     steps : int, optional
         Passes over the kernels, each a product with 2 vectors (n >= 2000) to 16 (small n). Without an inspection 2
-        by default; with one, whose products are a first step, 1 below 2000 samples and 0 above, where a pass is dear:
-        the principal block and the inspection decide there, and negative curvature met in training.
+        by default; with one, whose products are a first step, 1 below 2000 samples and 0 above, where a pass takes
+        long: the principal block and the inspection decide there, and negative curvature found in training.
     n_threads : int
         Threads among which kernels, or runs of their rows, are shared.
 
@@ -273,7 +274,7 @@ def smallest_eigenvalue_ratio(K: np.ndarray) -> float:
 
 
 def repair(K: np.ndarray, how: str) -> Repair:
-    """Return the positive semidefinite kernel nearest in spirit to a symmetric K = U diag(l) U'.
+    """Return a positive semidefinite kernel in place of a symmetric K = U diag(l) U', by changing its eigenvalues.
 
     Parameters
     ----------
@@ -317,10 +318,10 @@ def repair(K: np.ndarray, how: str) -> Repair:
 
 @cache
 def _sample(n: int) -> np.ndarray:
-    """All of few samples; otherwise runs of neighbours, evenly spread, at random places."""
+    """Return all samples where they are few, otherwise runs of neighbours, evenly spread, at random places."""
     if n <= _WHOLE:
         return np.arange(n)
-    every = n * _RUN // _BLOCK
-    offsets = np.random.default_rng(2).integers(0, every - _RUN + 1, _BLOCK // _RUN)
-    first = np.arange(_BLOCK // _RUN) * every + offsets
-    return (first[:, None] + np.arange(_RUN)).ravel()
+    every = n * RUN // _SAMPLE
+    offsets = np.random.default_rng(2).integers(0, every - RUN + 1, _SAMPLE // RUN)
+    first = np.arange(_SAMPLE // RUN) * every + offsets
+    return (first[:, None] + np.arange(RUN)).ravel()

@@ -11,11 +11,8 @@ from __future__ import annotations
 import numpy as np
 
 from multikernel.gram import trie_loops
-from multikernel.gram.sources import Source
+from multikernel.gram.sources import SAMPLES, Source
 from multikernel.gram.tries import MAX_DEGREE, Walk
-
-# rows of outputs written together
-_ROWS = 1 << 16
 
 
 class DegreeSource(Source):
@@ -70,9 +67,9 @@ class DegreeSource(Source):
         self.n_samples = n
         self.n_kernels = int(kernel.max()) + 1 if n_kernels is None else n_kernels
         self._last: tuple[np.ndarray, np.ndarray] | None = None
-        self._plant(degree)
+        self._make_tries(degree)
 
-    def _plant(self, degree: int) -> None:
+    def _make_tries(self, degree: int) -> None:
         """Make the tries, and what single features add to the diagonal."""
         n, places = self.codes.shape
         walk = Walk(self.codes, self.size, degree)
@@ -82,8 +79,8 @@ class DegreeSource(Source):
         whole = ~np.any(self.codes >= self.size, axis=1)
         # without unknown letters every sample has the same diagonal
         self._diag_of_whole = np.zeros(self.n_kernels)
-        self._broken = np.flatnonzero(~whole)
-        self._broken_diag = np.zeros((self.n_kernels, len(self._broken)))
+        self._with_unknown = np.flatnonzero(~whole)
+        self._unknown_diag = np.zeros((self.n_kernels, len(self._with_unknown)))
         links = [np.empty(0, np.uint32)] * places
         for place, leaf, link, depth, reach in walk:
             self.leaf[place] = leaf
@@ -92,9 +89,9 @@ class DegreeSource(Source):
             trie_loops.add_lengths(depth, reach, w, k, self.single)
             full = min(degree, places - place)
             np.add.at(self._diag_of_whole, k[1 : full + 1], w[1 : full + 1])
-            if len(self._broken):
-                zero = np.zeros(len(self._broken), np.uint8)
-                trie_loops.add_lengths(zero, reach[self._broken], w, k, self._broken_diag)
+            if len(self._with_unknown):
+                zero = np.zeros(len(self._with_unknown), np.uint8)
+                trie_loops.add_lengths(zero, reach[self._with_unknown], w, k, self._unknown_diag)
         self._groups, self._stride, self._size = trie_loops.table_layout(self.direct, self.bits)
         self._links = links
         # a pair for every node with a link
@@ -112,7 +109,7 @@ class DegreeSource(Source):
 
     def diag(self):
         out = np.repeat(self._diag_of_whole[:, None], self.n_samples, axis=1)
-        out[:, self._broken] = self._broken_diag
+        out[:, self._with_unknown] = self._unknown_diag
         return out
 
     def tables(self):
@@ -140,8 +137,8 @@ class DegreeSource(Source):
 
     def outputs(self, T, lo, hi):
         out = np.empty((self.n_kernels, hi - lo))
-        for a in range(lo, hi, _ROWS):
-            b = min(a + _ROWS, hi)
+        for a in range(lo, hi, SAMPLES):
+            b = min(a + SAMPLES, hi)
             F = np.zeros((b - a, self.n_kernels))
             trie_loops.outputs(self.leaf, T, *self._shape, self.weight, self.kernel, a, b, F)
             out[:, a - lo : b - lo] = F.T

@@ -17,6 +17,7 @@ import numpy as np
 
 from multikernel.gram.dense_loops import add_combined_rows, add_outputs, add_products, add_scaled_rows
 from multikernel.gram.host import HostGram
+from multikernel.gram.slices import read_only
 from multikernel.threads import Team
 
 
@@ -33,13 +34,6 @@ class AffineForm:
     def identity(cls, p: int) -> AffineForm:
         """Kernels as they are."""
         return cls(np.ones(p))
-
-
-def _frozen(a: np.ndarray) -> np.ndarray:
-    """A read-only view: one compiled version serves all inputs, and nothing can be written."""
-    view = a.view()
-    view.flags.writeable = False
-    return view
 
 
 class DenseGram(HostGram):
@@ -68,9 +62,9 @@ class DenseGram(HostGram):
         owned: bool = False,
     ) -> None:
         if isinstance(kernels, np.ndarray):
-            self._groups = [_frozen(kernels)]
+            self._groups = [read_only(kernels)]
         else:
-            self._groups = [_frozen(np.asarray(K))[None] for K in kernels]
+            self._groups = [read_only(np.asarray(K))[None] for K in kernels]
         self._first = np.cumsum([0] + [len(K) for K in self._groups])
         self.n_kernels = int(self._first[-1])
         self.n_samples = self._groups[0].shape[1]
@@ -115,7 +109,7 @@ class DenseGram(HostGram):
         s, u, A, B = self.form.scale, self.form.u, self.form.A, self.form.B
         d = np.array([np.diagonal(self.raw(k)) for k in range(self.n_kernels)], np.float64)
         d = s[:, None] * (d if u is None else u**2 * d)
-        return d if A is None else d - 2 * np.einsum("kit,kit->ki", A, B)
+        return d if A is None or B is None else d - 2 * np.einsum("kit,kit->ki", A, B)
 
     def combine(self, beta, rows, out=None, slots=None):
         rows = np.asarray(rows, np.intp)
@@ -135,7 +129,7 @@ class DenseGram(HostGram):
             fresh = False
         if fresh:
             out[slots] = 0
-        if A is not None:
+        if A is not None and B is not None:
             left = np.concatenate([beta[active, None, None] * A[active], beta[active, None, None] * B[active]])
             right = np.concatenate([B[active], A[active]])
             out[slots] -= np.einsum("kit,kjt->ij", left[:, rows], right, optimize=True).astype(self.dtype)
@@ -165,7 +159,7 @@ class DenseGram(HostGram):
         self.team.run(calls)
         if u is not None:
             F += u[kernels] * target
-        if A is not None:
+        if A is not None and B is not None:
             A, B = A[kernels], B[kernels]
             F -= np.einsum("kit,kt->ki", A, np.einsum("krt,r->kt", B[:, idx], delta))
             F -= np.einsum("kit,kt->ki", B, np.einsum("krt,r->kt", A[:, idx], delta))
@@ -184,7 +178,7 @@ class DenseGram(HostGram):
                     out = np.zeros_like(F[j])
                     add_products(self.raw(k), idx, D, out)
                     F[j] += u[k, :, None] * out
-                if A is not None:
+                if A is not None and B is not None:
                     F[j] -= A[k] @ (B[k, idx].T @ delta) + B[k] @ (A[k, idx].T @ delta)
 
         self.team.run(partial(some, range(lo, hi)) for lo, hi in self.team.split(len(kernels)))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-# rows of a block that is combined at once
+# rows combined together: few enough that they stay in the cache until all kernels are added
 _BLOCK = 32
 
 
@@ -16,8 +16,8 @@ _BLOCK = 32
 def add_combined_rows(K, kernels, coef, rows, slots, first, last, fresh, out):
     """out[slots_r] += sum_k coef_k K[kernels_k, rows_r] for r in [first, last), or = where ``fresh``.
 
-    Four kernels at a time, for a block of rows that stays in the cache: more of them than the memory can read ahead of
-    take half as long again.
+    Four kernels at a time, for a block of rows that stays in the cache: with more kernels at a time the processor no
+    longer reads ahead, which takes half as long again.
     """
     n = out.shape[1]
     m = kernels.shape[0]
@@ -162,7 +162,7 @@ def gather_block(M, scale, idx, first, last, out):
             o[c] = scale * row[idx[c]]
 
 
-# where fewer rows than this fraction take part, those rows are gathered and multiplied by the library
+# fraction of the rows below which they are copied and multiplied by the library: a copy against a pass over all rows
 _FEW = 0.25
 
 

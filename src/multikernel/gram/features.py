@@ -13,13 +13,10 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from multikernel.gram.base import Outputs
+from multikernel.gram.base import Combined, Outputs
 from multikernel.gram.host import HostGram, HostOutputs
-from multikernel.gram.sources import Source
+from multikernel.gram.sources import SAMPLES, Source
 from multikernel.threads import Team
-
-# samples that pass through the tables together: few enough that the entries of one place stay in the cache
-_GRAIN = 1 << 16
 
 
 class FeatureOutputs(Outputs):
@@ -61,8 +58,8 @@ class FeatureOutputs(Outputs):
     def update(self, coef, kernels=None):
         """Move to other coefficients; tables have all kernels, so that ``kernels`` makes no difference."""
         rows = np.flatnonzero(coef != self.coef)
-        for start in range(0, len(rows), _GRAIN):
-            part = rows[start : start + _GRAIN]
+        for start in range(0, len(rows), SAMPLES):
+            part = rows[start : start + SAMPLES]
             self.add(part, coef[part] - self.coef[part])
             # without the rounding of the sum
             self.coef[part] = coef[part]
@@ -187,7 +184,7 @@ class FeatureGram(HostGram):
         return FeatureGram([source.take(idx) for source in self.sources], self.kernels, self.scale, self.team.n_threads)
 
 
-class CombinedFeatures:
+class CombinedFeatures(Combined):
     """K_beta by features: what a machine asks of it, a few rows at a time.
 
     Parameters
@@ -204,7 +201,7 @@ class CombinedFeatures:
     """
 
     def __init__(self, gram: FeatureGram, beta: np.ndarray) -> None:
-        self.gram = gram
+        self.gram, self.dtype, self.team = gram, gram.dtype, gram.team
         self._kernel_diag = gram.diag()
         self.set_weights(beta)
 
@@ -216,7 +213,7 @@ class CombinedFeatures:
     def set_weights(self, beta: np.ndarray) -> None:
         """Take new weights; tables do not depend on them."""
         self.beta = beta
-        self.cache: dict = {}
+        self.cache = {}
         self.diag = beta @ self._kernel_diag
         coef = beta * self.gram.scale
         self._coef = [coef[kernels] for kernels in self.gram.kernels]
@@ -239,18 +236,18 @@ class CombinedFeatures:
             source.score(T, coef, rows, out)
         return out
 
-    def block(self, rows: np.ndarray) -> np.ndarray:
-        """K_beta[rows, rows]."""
-        G = np.zeros((len(rows), len(rows)))
+    def block(self, idx: np.ndarray, dtype: np.dtype | None = None) -> np.ndarray:
+        G = np.zeros((len(idx), len(idx)))
         for source, coef in zip(self.gram.sources, self._coef, strict=True):
-            source.pairs(coef, rows, G)
-        np.fill_diagonal(G, self.diag[rows])
-        return G
+            source.pairs(coef, idx, G)
+        np.fill_diagonal(G, self.diag[idx])
+        return G if dtype is None else G.astype(dtype, copy=False)
 
-    def apply(self, delta: np.ndarray) -> np.ndarray:
-        """Return K_beta delta."""
+    def apply(self, delta: np.ndarray, exact: bool = True) -> np.ndarray:
+        if delta.ndim > 1:
+            return np.stack([self.apply(column) for column in delta.T], axis=-1)
         if not delta.any():
-            return np.zeros_like(delta)
+            return np.zeros(len(delta))
         tables = FeatureOutputs(self.gram)
         tables.update(delta)
         out = np.empty(len(delta))
@@ -261,4 +258,4 @@ class CombinedFeatures:
 
 
 def _spans(n: int) -> list[tuple[int, int]]:
-    return [(lo, min(lo + _GRAIN, n)) for lo in range(0, n, _GRAIN)]
+    return [(lo, min(lo + SAMPLES, n)) for lo in range(0, n, SAMPLES)]

@@ -10,11 +10,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from multikernel.gram.base import Gram, Outputs
-from multikernel.gram.combined import Combined
-from multikernel.threads import Team
-
-# bytes of kernel rows held at once: larger blocks mean fewer calls, more memory beside the kernels
-BLOCK_BYTES = 64 << 20
+from multikernel.gram.combined import HostCombined
+from multikernel.threads import BLOCK_BYTES, Team
 
 
 class HostGram(Gram):
@@ -84,8 +81,8 @@ class HostGram(Gram):
             out[:, part] = self.rows(idx[part])[:, :, idx]
         return out
 
-    def combined(self, beta: np.ndarray) -> Combined:
-        return Combined(self, beta)
+    def combined(self, beta: np.ndarray) -> HostCombined:
+        return HostCombined(self, beta)
 
     def take_samples(self, idx: np.ndarray) -> HostGram:
         from multikernel.gram.subset import SubsetGram

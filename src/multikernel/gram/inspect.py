@@ -20,10 +20,7 @@ from functools import partial
 import numpy as np
 from numba import njit
 
-from multikernel.threads import Team
-
-_ROWS_AT_ONCE = 256
-_FLIP = 64  # the sign of w changes every so many entries, which keeps partial sums, and their rounding, small
+from multikernel.threads import ROWS, Team
 
 
 @dataclass(frozen=True)
@@ -166,7 +163,7 @@ def scan_rows(flat, step, diag, w, first, last, row_sums, Kw, Ktw, minors):
     n = diag.shape[0]
     zero = w[0] - w[0]
     for i in range(first, last, 4):
-        # past the end the last row stands in, with weight zero
+        # past the end the last row is read again, with weight zero
         i1, i2, i3 = min(i + 1, last - 1), min(i + 2, last - 1), min(i + 3, last - 1)
         x0, x1 = flat[i * step : i * step + n], flat[i1 * step : i1 * step + n]
         x2, x3 = flat[i2 * step : i2 * step + n], flat[i3 * step : i3 * step + n]
@@ -228,7 +225,7 @@ def run_shared(call: Callable, tasks: Iterable, n_threads: int) -> None:
 
 def row_blocks(K: np.ndarray) -> Iterable[np.ndarray]:
     """Blocks of consecutive rows, for passes that need a temporary copy."""
-    return (K[i : i + _ROWS_AT_ONCE] for i in range(0, len(K), _ROWS_AT_ONCE))
+    return (K[i : i + ROWS] for i in range(0, len(K), ROWS))
 
 
 def largest_entry(K: np.ndarray) -> float:
@@ -238,13 +235,14 @@ def largest_entry(K: np.ndarray) -> float:
 
 def largest_asymmetry(K: np.ndarray) -> float:
     """max_ij |K_ij - K_ji|."""
-    starts = range(0, len(K), _ROWS_AT_ONCE)
-    return float(max(np.abs(K[i : i + _ROWS_AT_ONCE, i:] - K[i:, i : i + _ROWS_AT_ONCE].T).max() for i in starts))
+    starts = range(0, len(K), ROWS)
+    return float(max(np.abs(K[i : i + ROWS, i:] - K[i:, i : i + ROWS].T).max() for i in starts))
 
 
 def _weights(n: int) -> np.ndarray:
-    magnitudes = np.random.default_rng(0).uniform(1.0, 2.0, n)
-    return np.where(np.arange(n) // _FLIP % 2 == 0, magnitudes, -magnitudes)
+    """Return w of random magnitudes and signs: partial sums with it, and their rounding, stay small."""
+    rng = np.random.default_rng(0)
+    return rng.choice([-1.0, 1.0], n) * rng.uniform(1.0, 2.0, n)
 
 
 def _into_range(K: np.ndarray, top: float) -> float:

@@ -19,9 +19,6 @@ from multikernel.gram.host import HostGram
 from multikernel.gram.row_store import RowStore
 from multikernel.threads import Team
 
-# rows that a thread computes at least
-_GRAIN = 16
-
 Compute = Callable[[np.ndarray, np.ndarray], Iterable[tuple[int, np.ndarray]]]
 Products = Callable[[np.ndarray, np.ndarray], np.ndarray]
 Blocks = Callable[[np.ndarray, np.ndarray], None]
@@ -146,7 +143,7 @@ class LazyGram(HostGram):
         for g, lacks in enumerate(patterns):
             places, rows = np.flatnonzero(lacks), np.flatnonzero(group.ravel() == g)
             if len(places):
-                spans = self.team.split(len(rows), _GRAIN)
+                spans = self.team.split(len(rows))
                 self.team.run(partial(self._compute_into, out, idx, kernels, places, rows[lo:hi]) for lo, hi in spans)
                 if self._kept.open():
                     self._kept.put(kernels[places], idx[rows], out[np.ix_(places, rows)])

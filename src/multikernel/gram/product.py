@@ -8,11 +8,15 @@ of the c x c matrices A'F_k and Y_m, and the combined outputs are sum_k F_k (sum
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import partial
+
 import numpy as np
 
-from multikernel.gram.base import Outputs
+from multikernel.gram.base import Combined, HostRows, Outputs, all_there
 from multikernel.gram.combined import times_columns
 from multikernel.gram.host import HostGram
+from multikernel.gram.slices import read_only
 
 
 class ProductGram(HostGram):
@@ -143,7 +147,14 @@ class ProductOutputs(Outputs):
         return self.base.known()
 
 
-class CombinedProduct:
+@dataclass(frozen=True)
+class ProductRows(HostRows):
+    """Rows of the M_r: M_r = ``scale[r] * matrix[which[r]]``, matrix of shape (s, n, n), in the rows where ``have``."""
+
+    which: np.ndarray
+
+
+class CombinedProduct(Combined):
     """sum_r M_r (x) W_r, the combined kernel as a short sum of products, rows of the M_r formed on demand.
 
     The terms stand for the kernels on the samples or for those on the classes, whichever has fewer of positive weight:
@@ -159,10 +170,6 @@ class CombinedProduct:
 
     Attributes
     ----------
-    gram : Gram
-        The kernels on the samples.
-    matrix : ndarray of shape (s, n, n)
-        M_r = ``scale[r] * matrix[which[r]]`` in the rows where ``have``.
     W : ndarray of shape (R, c, c)
         The kernels on the classes.
     diags, rowmeans : ndarrays of shape (R, n)
@@ -171,68 +178,74 @@ class CombinedProduct:
         Diagonal and row means averaged over the classes.
     """
 
-    cache: dict
-
     def __init__(self, product: ProductGram, beta: np.ndarray) -> None:
-        self.product, self.gram = product, product.base
-        self._kernel_diag = self.gram.diag()
+        self._product, self._gram = product, product.base
+        self.dtype, self.team = self._gram.dtype, self._gram.team
+        self._kernel_diag = self._gram.diag()
         self._kernel_means: np.ndarray | None = None
-        self._buffer = np.empty((0, 0, 0), self.gram.dtype)
+        self._buffer = np.empty((0, 0, 0), self.dtype)
         self.set_weights(beta)
 
     def set_weights(self, beta: np.ndarray) -> None:
-        """Forget all rows, and what was made of them, and take new weights."""
         self.beta, self.cache = beta, {}
-        table, n = self.product.table(beta), self.gram.n_samples
+        table, n = self._product.table(beta), self._gram.n_samples
         inputs, outputs = np.flatnonzero(table.any(axis=1)), np.flatnonzero(table.any(axis=0))
         by_input = len(inputs) <= len(outputs)
         if by_input:
-            self.T = np.eye(len(table))[inputs]
-            self.W = np.tensordot(table[inputs], self.product.Y, 1)
+            self._weights = np.eye(len(table))[inputs]
+            self.W = np.tensordot(table[inputs], self._product.Y, 1)
         else:
-            self.T, self.W = np.ascontiguousarray(table[:, outputs].T), self.product.Y[outputs]
-        self.diags = self.T @ self._kernel_diag
+            self._weights, self.W = np.ascontiguousarray(table[:, outputs].T), self._product.Y[outputs]
+        self.diags = self._weights @ self._kernel_diag
         self._share = np.einsum("ruu->r", self.W) / self.W.shape[-1]
         self.diag = self._share @ self.diags
-        self.have = np.zeros(n, bool)
-        there = self.gram.stored() if by_input else None
-        if there is not None:
-            self.matrix, self.scale, self.which = there[0], there[1][inputs], inputs
-            self.have[:] = True
+        stored = self._gram.stored() if by_input else None
+        if stored is not None:
+            stack, factors = stored
+            self._rows = ProductRows(stack, factors[inputs], np.ones(n, bool), self.diag, all_there, inputs)
             return
-        if len(self._buffer) < len(self.T):
-            self._buffer = np.empty((len(self.T), n, n), self.gram.dtype)
-        self.matrix = self._buffer.view()
-        self.matrix.flags.writeable = False
-        self.scale, self.which = np.ones(len(self.T)), np.arange(len(self.T))
-
-    def ensure(self, rows: np.ndarray) -> None:
-        """Form the rows that are missing."""
-        rows = rows[~self.have[rows]]
-        if not len(rows):
-            return
-        for weights, out in zip(self.T, self._buffer, strict=False):
-            self.gram.combine(weights, rows, out, rows)
-        self.have[rows] = True
+        terms = len(self._weights)
+        if len(self._buffer) < terms:
+            self._buffer = np.empty((terms, n, n), self.dtype)
+        have = np.zeros(n, bool)
+        ensure = partial(_form_rows, self._gram, self._weights, self._buffer, have)
+        self._rows = ProductRows(read_only(self._buffer), np.ones(terms), have, self.diag, ensure, np.arange(terms))
 
     @property
     def rowmeans(self) -> np.ndarray:
         """Row means of the M_r, float64; the first time they take a pass over all kernels."""
         if self._kernel_means is None:
-            n = self.gram.n_samples
-            self._kernel_means = self.gram.apply(np.full(n, 1.0 / n))
-        return self.T @ self._kernel_means
+            n = self._gram.n_samples
+            self._kernel_means = self._gram.apply(np.full(n, 1.0 / n))
+        return self._weights @ self._kernel_means
 
     @property
     def means(self) -> np.ndarray:
         """Row means averaged over the classes."""
         return self._share @ self.rowmeans
 
-    def apply(self, delta: np.ndarray) -> np.ndarray:
+    def host_rows(self, idx: np.ndarray | None = None) -> ProductRows:
+        """Return the rows of the M_r; there is no block of some samples, as there is none of K_beta."""
+        return self._rows
+
+    def block(self, idx, dtype=None):
+        raise NotImplementedError("Products with kernels on the classes have no block of one matrix.")
+
+    def apply(self, delta: np.ndarray, exact: bool = True) -> np.ndarray:
         """Return sum_r M_r delta W_r, delta of shape (n, c), from the rows of its non-zero entries."""
         idx = np.flatnonzero(delta.any(axis=1))
-        self.ensure(idx)
-        whole, out = bool(self.have.all()), np.zeros(delta.shape)
-        for scale, at, W in zip(self.scale, self.which, self.W, strict=True):
-            out += times_columns(self.matrix[at], scale, delta, idx, whole, self.gram.team) @ W
+        rows = self._rows
+        rows.ensure(idx)
+        whole, out = bool(rows.have.all()), np.zeros(delta.shape)
+        for scale, at, W in zip(rows.scale, rows.which, self.W, strict=True):
+            out += times_columns(rows.matrix[at], scale, delta, idx, whole, self.team) @ W
         return out
+
+
+def _form_rows(gram: HostGram, weights: np.ndarray, buffer: np.ndarray, have: np.ndarray, rows: np.ndarray) -> None:
+    """Form the rows of all M_r that are missing. Sets: ``buffer`` and ``have``."""
+    rows = rows[~have[rows]]
+    if len(rows):
+        for beta, out in zip(weights, buffer, strict=False):
+            gram.combine(beta, rows, out, rows)
+        have[rows] = True

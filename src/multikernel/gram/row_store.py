@@ -3,14 +3,15 @@
     K_k[i] = store[slot[k, i]],      slot[k, i] = -1 where the row is not kept
 
 The store is one array, reserved when the first row is kept and touched only where rows are. Once it is full, only one
-call in eight has its rows kept: readings in turn of more rows than there is room for would otherwise find none of them.
+call in eight has its rows kept: where more rows than fit are read in turn, keeping all of them would replace each row
+before it is read again.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-# once full, one call in so many has its rows kept
+# once the store is full, one call in so many has its rows kept: new rows against rows that may be read again
 _RARE = 8
 
 
@@ -58,7 +59,7 @@ class RowStore:
         self._used[slots[there]] = self._clock
         for j in np.flatnonzero(there.any(axis=1)):
             if there[j].all():
-                # no slot is out of range: clipping spares a buffer
+                # no slot is out of range; with mode="clip" NumPy needs no temporary copy
                 np.take(self._store, slots[j], axis=0, out=out[j], mode="clip")
             else:
                 out[j, there[j]] = self._store[slots[j, there[j]]]

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-_ROWS_AT_ONCE = 256  # rows gathered by one call: bounds the temporary copy
+from multikernel.threads import ROWS
 
 
 def as_data(kernels: Any) -> np.ndarray | tuple[np.ndarray, ...]:
@@ -111,22 +111,22 @@ def take_block(K, rows, cols, dtype, out=None) -> np.ndarray:
     rows = np.arange(len(K)) if rows is None else rows
     if out is None:
         out = np.empty((len(rows), K.shape[1] if cols is None else len(cols)), dtype=dtype)
-    for start in range(0, len(rows), _ROWS_AT_ONCE):
-        some = rows[start : start + _ROWS_AT_ONCE]
+    for start in range(0, len(rows), ROWS):
+        some = rows[start : start + ROWS]
         part = K[some] if run_c is None else K[some, run_c]
         out[start : start + len(some)] = np.take(part, cols, axis=1) if run_c is None else part
     return out
 
 
 def read_only(array: np.ndarray) -> np.ndarray:
-    """A view that cannot be written into."""
+    """Return a view that cannot be written to, for which compiled loops need only one version."""
     view = array.view()
     view.flags.writeable = False
     return view
 
 
 class Sums(NamedTuple):
-    """Diagonals and row sums of p matrices, float64 (p, n), and which are constant as far as was looked."""
+    """Diagonals and row sums of p matrices, float64 (p, n), and which of them may be constant."""
 
     diagonal: np.ndarray
     row_sums: np.ndarray
@@ -188,7 +188,7 @@ def gather_with_dots(K, rows, cols, weight, out, dots):
 
 @njit(cache=True, nogil=True)
 def ends_of_runs(cols):
-    """Return where runs of consecutive numbers end, at the places where they begin."""
+    """Return, at the first number of each run of consecutive numbers, where the run ends."""
     ends = np.empty(cols.shape[0], np.intp)
     first = 0
     for c in range(cols.shape[0]):

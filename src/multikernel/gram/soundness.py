@@ -47,7 +47,7 @@ def listed(names: Sequence[str], which: np.ndarray) -> str:
 def examine(
     kernels: np.ndarray | Sequence[np.ndarray], names: Sequence[str], psd: str, n_threads: int
 ) -> tuple[Inspection, np.ndarray]:
-    """Inspect matrices that nobody vouches for.
+    """Inspect matrices that are not known to be finite, symmetric and positive semidefinite.
 
     Parameters
     ----------

@@ -16,6 +16,9 @@ import numpy as np
 from numba import njit
 from scipy import sparse
 
+# samples that pass through the tables together: few enough that the entries of one place stay in the cache
+SAMPLES = 1 << 16
+
 
 class Source(ABC):
     """Base class of the maps.
@@ -25,10 +28,10 @@ class Source(ABC):
     n_samples, n_kernels : int
         Numbers of samples and of kernels.
     batch : int
-        Rows that coordinate descent had best take at a time: more rows share a visit of the tables, and cost their
-        pairs.
+        Rows that coordinate descent should take at a time: more rows share one visit of the tables, and need more
+        kernel values between them.
     single : ndarray of shape (p, n) or None
-        What the features of one sample alone add to the diagonal; they are in no table.
+        What features that only one sample has add to the diagonal; such features are in no table.
     """
 
     n_samples: int

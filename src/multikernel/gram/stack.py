@@ -23,7 +23,8 @@ from multikernel.gram.slices import (
     take_block,
 )
 
-_SAMPLE = 64  # rows and columns compared to tell a training stack from a square block of test rows
+# rows and columns compared to tell a training stack from a square block of test rows: certainty against time
+_SAMPLE = 64
 
 
 def stack_kernels(kernels: Any, *, names: Sequence[str] | None = None, diag: Any = None) -> KernelStack:

@@ -18,10 +18,11 @@ import numpy as np
 
 KINDS = ("dense", "lazy", "memmap", "features")
 
-# computed kernels are kept in float64 up to this size, in float32 above
+# computed kernels are kept in float64 up to this size, in float32 above it: digits against memory
 SINGLE_ABOVE = 256 * 2**20
 
-_UNITS = {"": 1, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
+# kB is a thousand bytes, KiB is 1024 bytes, and so on
+_UNITS = {name + i: base**k for i, base in (("", 1000), ("i", 1024)) for k, name in enumerate(["", *"kmgt"])}
 
 
 def storage_dtype(p: int, n: int) -> np.dtype:
@@ -156,7 +157,7 @@ def _proc_memory(path: str = "/proc/meminfo") -> float | None:
 
 
 def _group_memory(folder: str = "/sys/fs/cgroup") -> float | None:
-    """Return what a container may still take: its limit less its use."""
+    """Return the bytes that a container may still take: its limit less what it uses."""
     for limit, used in (
         ("memory.max", "memory.current"),
         ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from multikernel.gram.host import BLOCK_BYTES, HostGram
+from multikernel.gram.host import HostGram
+from multikernel.threads import BLOCK_BYTES
 
 
 class SubsetGram(HostGram):

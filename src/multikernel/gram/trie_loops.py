@@ -1,4 +1,4 @@
-"""Sums over the nodes that hold a sample: what a weighted degree kernel costs for one sample is a walk to the root.
+"""Sums over the nodes that hold a sample: one sample of a weighted degree kernel takes a walk to the root.
 
     T[x] = sum of a_i over the samples of node x          K(i, .) a = sum over places and nodes x of i of  w_ld T[x]
 
@@ -34,7 +34,7 @@ def table_layout(direct: int, bits: int) -> tuple[np.ndarray, int, int]:
 
 @njit(cache=True, nogil=True)
 def touch(own, rows, T, deep, first, code):
-    """Read the longest nodes of the rows, so that their memory is under way; code takes their numbers."""
+    """Read the longest nodes of the rows, which brings them into the cache. Sets: code, the numbers of these nodes."""
     total = 0.0
     for r in range(len(rows)):
         x = np.int64(own[rows[r]])
@@ -46,7 +46,7 @@ def touch(own, rows, T, deep, first, code):
 
 @njit(cache=True, nogil=True)
 def score(leaf, T, at, size, groups, stride, starts, direct, bits, cum, rows, out):
-    """out[r] += sum over places and lengths of w_ld T, the w_ld of the combined kernel by their running sums over d.
+    """out[r] += sum over places and lengths of w_ld T, w_ld of the combined kernel, given by running sums over d.
 
     Three passes over the rows at each place, so that many reads of the memory are under way at once: the longest
     nodes are only touched, then walked up to the complete tree, then the complete tree is read. Returns what keeps
@@ -102,7 +102,7 @@ def score(leaf, T, at, size, groups, stride, starts, direct, bits, cum, rows, ou
 
 @njit(cache=True, nogil=True)
 def add(leaf, T, at, size, groups, stride, starts, direct, bits, rows, delta, growth):
-    """T += delta on the nodes of each row; growth[l, d] += that of the sum of T^2 over the nodes of length d at l.
+    """T += delta on the nodes of each row; growth[l, d] += the change of sum T^2 over the nodes of length d at l.
 
     In three passes, as `score`.
     """

@@ -19,7 +19,7 @@ from numba import njit
 DEPTH_BITS = 6
 DEPTH_MASK = (1 << DEPTH_BITS) - 1
 MAX_DEGREE = DEPTH_MASK
-# largest number of bits of the letters of a direct node: 2^16 nodes stay in the second cache
+# largest number of bits of a node in the complete tree: 2^16 nodes stay in the second-level cache
 _DIRECT_BITS = 16
 
 
@@ -128,7 +128,7 @@ def sort_place(column, size, degree, order, lcp, new_order, new_lcp):
 
 @njit(cache=True, nogil=True)
 def extend(column, size, degree, bits, direct, code, reach):
-    """Put the letter at l before those from l + 1 on: the first letters as a number, and how far they reach."""
+    """Put the letter at l before those from l + 1 on. Sets: code, the first letters; reach, how many there are."""
     top = bits * (direct - 1)
     for i in range(len(column)):
         letter = column[i]

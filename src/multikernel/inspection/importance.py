@@ -145,7 +145,7 @@ def position_importance(model: Any, *, output: int | None = None, column: Any = 
     owner = "position_importance"
     terms = read_terms(model, owner, output, column)
     members = [k for k in terms.members if isinstance(terms.bank.kernels[k], DEGREE)]
-    if not members or not terms.places:
+    if not members or not terms.positions:
         raise ValueError(
             f"{owner} needs a model that uses weighted degree kernels, such as PositionBlocks(WeightedDegree(20), 9). "
             f"Got the kernels {terms.bank.names!r} instead."
@@ -165,7 +165,7 @@ def position_importance(model: Any, *, output: int | None = None, column: Any = 
         share *= fits & counted
         if share.any():
             weights += beta[terms.bank.names[k]] * share / share.sum()
-    for group in terms.places:
+    for group in terms.positions:
         part = group.energies()
         energies[:, : part.shape[1]] += part
     total = energies.sum()
@@ -187,7 +187,7 @@ def _learned(model: Any, terms: SequenceTerms, owner: str) -> dict[str, float]:
 def _counted(terms: SequenceTerms, length: int, degree: int) -> np.ndarray:
     """Return a mask of the pairs (l, d) that have a weight in the decision function."""
     out = np.zeros((length, degree), bool)
-    for group in terms.places:
+    for group in terms.positions:
         for layer in group.layers:
             own = (layer.weight != 0) & np.any(layer.shift_factors, axis=0).reshape(-1, 1)
             out[:, : own.shape[1]] |= own

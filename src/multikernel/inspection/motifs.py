@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from multikernel.inspection.patterns import PatternTerm
-from multikernel.inspection.places import PlaceTerms
+from multikernel.inspection.positions import PositionTerms
 from multikernel.inspection.terms import SequenceTerms, read_terms
 from multikernel.inspection.writing import write_columns
 from multikernel.kernels.base import is_integer
@@ -121,7 +121,7 @@ def top_motifs(
     terms = read_terms(model, "top_motifs", output, column)
     _refuse_cosine(terms)
     found: list[Motif] = []
-    for group in terms.places:
+    for group in terms.positions:
         found = _largest(found + _at_positions(group, n, length, positions), n)
     if positions is None:
         found = _largest(found + _anywhere(terms, n, length), n)
@@ -129,7 +129,7 @@ def top_motifs(
 
 
 def _refuse_cosine(terms: SequenceTerms) -> None:
-    divided = any(layer.factor is not None for group in terms.places for layer in group.layers)
+    divided = any(layer.factor is not None for group in terms.positions for layer in group.layers)
     if divided or any(term.factor is not None for term in terms.patterns):
         raise ValueError(
             "top_motifs needs kernels in which a motif weighs the same in every sequence: normalize=None, 'variance', "
@@ -141,7 +141,7 @@ def _largest(found: list[Motif], n: int) -> list[Motif]:
     return sorted(found, key=lambda each: (-abs(each.weight), each.motif, each.position or 0))[:n]
 
 
-def _at_positions(group: PlaceTerms, n: int, length: int | None, positions: tuple[int, int] | None) -> list[Motif]:
+def _at_positions(group: PositionTerms, n: int, length: int | None, positions: tuple[int, int] | None) -> list[Motif]:
     """Return the d-mers of largest weight with their positions."""
     found: list[Motif] = []
     letters, m = np.array(list(group.letters)), len(group.codes)

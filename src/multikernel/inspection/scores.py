@@ -174,7 +174,7 @@ def _texts(terms: SequenceTerms, X: Any) -> list[str]:
 
 def _score(terms: SequenceTerms, X: Any, width: int) -> np.ndarray:
     out = np.zeros((len_of(X), width))
-    for group in terms.places:
+    for group in terms.positions:
         codes = code_matrix(terms.bank.kernels[group.kernel], terms.bank.select(group.kernel, X))
         out += group.scores(codes, [None if layer.factor is None else layer.factor(X) for layer in group.layers])
     for term in terms.patterns:

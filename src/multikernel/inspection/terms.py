@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from multikernel.estimators.base import BaseMKL
 from multikernel.inspection.patterns import PatternTerm, pattern_weights
-from multikernel.inspection.places import Layer, PlaceTerms
+from multikernel.inspection.positions import Layer, PositionTerms
 from multikernel.kernels.approximate import code_matrix
 from multikernel.kernels.bank import KernelBank
 from multikernel.kernels.base import is_integer
@@ -35,7 +35,7 @@ DEGREE = (WeightedDegree, WeightedDegreeShift)
 SUMS = (*DEGREE, PatternKernel)
 
 # sums over positions, sums over patterns, and a function that evaluates all other kernels
-Parts = tuple[list[PlaceTerms], list[PatternTerm], Callable[[Any], np.ndarray] | None]
+Parts = tuple[list[PositionTerms], list[PatternTerm], Callable[[Any], np.ndarray] | None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +52,7 @@ class SequenceTerms:
         Number of the output.
     offset : float
         The constant.
-    places : list of PlaceTerms
+    positions : list of PositionTerms
         Sums over positions, from weighted degree kernels.
     patterns : list of PatternTerm
         Sums over patterns, from kernels that count them.
@@ -64,7 +64,7 @@ class SequenceTerms:
     column: tuple[int, ...] | None
     output: int
     offset: float
-    places: list[PlaceTerms]
+    positions: list[PositionTerms]
     patterns: list[PatternTerm]
     rest: Callable[[Any], np.ndarray] | None
 
@@ -213,7 +213,7 @@ def _cosine_factor(bank: KernelBank, k: int, normalizer: FittedNormalizer, own: 
     return normalizer.cross(np.ones((len(diag), 1)), diag)[:, 0] / own if own else np.zeros(len(diag))
 
 
-def _degree_groups(bank: KernelBank, degree: Sequence[tuple], samples: Any) -> list[PlaceTerms]:
+def _degree_groups(bank: KernelBank, degree: Sequence[tuple], samples: Any) -> list[PositionTerms]:
     """Group weighted degree kernels by alphabet, so that each group sorts its sequences once."""
     alike: dict = {}
     for entry in degree:
@@ -227,7 +227,7 @@ def _degree_groups(bank: KernelBank, degree: Sequence[tuple], samples: Any) -> l
         layers = [
             Layer(coef, *degree_weights(bank.kernels[k], shifts), dual, factor) for k, coef, dual, factor in entries
         ]
-        out.append(PlaceTerms(entries[0][0], codes, alphabet.letters, shifts, layers))
+        out.append(PositionTerms(entries[0][0], codes, alphabet.letters, shifts, layers))
     return out
 
 
@@ -263,7 +263,7 @@ def _from_features(expansion: FeatureExpansion, bank: KernelBank, column: Any, t
         layer = Layer(coef, part.weight[t], no_shift, coef)
         alike.setdefault(bank.kernels[k].alphabet_, []).append((k, part.codes, layer))
     places = [
-        PlaceTerms(parts[0][0], parts[0][1], alphabet.letters, np.zeros(1, int), [layer for _, _, layer in parts])
+        PositionTerms(parts[0][0], parts[0][1], alphabet.letters, np.zeros(1, int), [layer for _, _, layer in parts])
         for alphabet, parts in alike.items()
     ]
     patterns, vectors = [], {}

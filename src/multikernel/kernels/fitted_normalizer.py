@@ -30,7 +30,7 @@ class _Rows:
 
 
 @dataclass(frozen=True)
-class Divide:
+class DivideBy:
     """Divide by a number."""
 
     by: float
@@ -41,7 +41,7 @@ class Divide:
 
 
 @dataclass(frozen=True)
-class Cosine:
+class UnitDiagonal:
     """Divide by the lengths of both samples."""
 
     inverse: np.ndarray  # 1 / sqrt of the training diagonal, 0 where that is zero
@@ -55,7 +55,7 @@ class Cosine:
 
 
 @dataclass(frozen=True)
-class Center:
+class RemoveMean:
     """Remove the mean of the training samples."""
 
     weight: np.ndarray | None  # p, None for equal weights
@@ -87,7 +87,7 @@ class FittedNormalizer:
     u : ndarray of shape (n,) or None
         Factors of the samples, None for ones.
     A, B : ndarray of shape (n, m) or None
-        What is subtracted, None for nothing.
+        Factors of the terms that are subtracted, None for no terms.
     degenerate : bool
         Whether the kernel is constant, or zero, up to rounding: such a kernel is left at its scale, and is
         zero once centred.
@@ -105,7 +105,6 @@ class FittedNormalizer:
     B: np.ndarray | None = field(default=None, repr=False)
     degenerate: bool = False
     _parts: tuple = field(default=(), repr=False)
-
     centred: bool = False
     needs_diag: bool = False
 
@@ -208,16 +207,16 @@ class FittedNormalizer:
         return out
 
     def without_centring(self) -> FittedNormalizer:
-        """Return the normaliser of the other steps, for test rows whose means do not matter."""
+        """Return the normaliser of the other steps, for sums over test rows in which the means cancel."""
         steps = tuple(step for step in self.steps if step != "center")
-        parts = tuple(part for part in self._parts if not isinstance(part, Center))
+        parts = tuple(part for part in self._parts if not isinstance(part, RemoveMean))
         return replace(self, A=None, B=None, steps=steps, _parts=parts, centred=False)
 
     def take(self, cols) -> FittedNormalizer:
         """Return the normaliser of the kernel restricted to some training samples; itself where `centred`."""
         if self.centred:
             return self
-        parts = tuple(Cosine(s.inverse[cols]) if isinstance(s, Cosine) else s for s in self._parts)
+        parts = tuple(UnitDiagonal(s.inverse[cols]) if isinstance(s, UnitDiagonal) else s for s in self._parts)
         u = None if self.u is None else self.u[cols]
         return replace(self, n_samples=len(np.arange(self.n_samples)[cols]), u=u, _parts=parts)
 

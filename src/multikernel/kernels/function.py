@@ -22,8 +22,7 @@ class FunctionKernel(Kernel):
         Takes samples X (m rows) and Y (n rows) and returns the (m, n) matrix of the values k(x_i, y_j).
         Numeric columns arrive as a float64 array or a CSR array, others as they are.
     psd : bool, default=False
-        Whether the caller vouches that the kernel is positive semidefinite; otherwise the estimator checks
-        it.
+        Whether the caller knows that the kernel is positive semidefinite; otherwise estimators check it.
 
     Notes
     -----
@@ -44,7 +43,7 @@ class FunctionKernel(Kernel):
 
     @property
     def positive_semidefinite(self) -> bool:
-        """Whether the caller vouches for it."""
+        """Whether the caller says so."""
         return bool(self.psd)
 
     def _check(self, X):

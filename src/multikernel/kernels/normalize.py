@@ -22,7 +22,7 @@ from collections.abc import Callable
 import numpy as np
 
 from multikernel.kernels.base import ROUNDING
-from multikernel.kernels.fitted_normalizer import Center, Cosine, Divide, FittedNormalizer, inverse_root
+from multikernel.kernels.fitted_normalizer import DivideBy, FittedNormalizer, RemoveMean, UnitDiagonal, inverse_root
 
 STEPS = ("variance", "cosine", "center", "trace")
 
@@ -137,13 +137,13 @@ class _Learner:
         self.A, self.B = self.A * inverse[:, None], self.B * inverse[:, None]
         self.product = None
         self.degenerate |= not inverse.any()
-        self.parts.append(Cosine(inverse))
+        self.parts.append(UnitDiagonal(inverse))
 
     def center(self):
         d, size = self._diagonal()
         r = self._means()
         m = float(self.p @ r)
-        self.parts.append(Center(self.p if self.weighted else None, r, m))
+        self.parts.append(RemoveMean(self.p if self.weighted else None, r, m))
         if self.p @ d - m <= ROUNDING * (self.p @ size):
             # the variance is zero: the kernel is constant, unless it is indefinite and some |x - mean|^2 is not zero
             distance = np.abs(d - 2 * r + m)
@@ -160,7 +160,7 @@ class _Learner:
             return
         self.scale = float(self.scale / by)
         self.A = self.A / by
-        self.parts.append(Divide(float(by)))
+        self.parts.append(DivideBy(float(by)))
 
     def _diagonal(self):
         """Return the diagonal of the form so far, and the sum of the sizes of its terms."""

@@ -46,7 +46,7 @@ class Polynomial(Kernel):
     gamma : float, optional
         The factor of the inner product; by default one over the number of columns.
     coef0 : float, default=1.0
-        The constant; the kernel is positive semidefinite where it is not negative.
+        The constant; the kernel is positive semidefinite where the constant is not negative.
 
     Attributes
     ----------
@@ -66,7 +66,7 @@ class Polynomial(Kernel):
 
     @property
     def has_features(self) -> bool:
-        """Whether its monomials are not too many, and their coefficients not negative."""
+        """Whether the monomials are not too many, and no coefficient of them is negative."""
         d = getattr(self, "n_features_in_", 1)
         return self.coef0 >= 0 and comb(d + self.degree, self.degree) <= _MONOMIALS
 
@@ -95,7 +95,7 @@ class Cosine(Kernel):
     _psd = True
 
     def _cross(self, X, Y):
-        from sklearn.metrics.pairwise import cosine_similarity  # slow to import, and needed here alone
+        from sklearn.metrics.pairwise import cosine_similarity  # slow to import
 
         return cosine_similarity(X, Y, dense_output=True)
 
@@ -107,7 +107,7 @@ class Tanimoto(Kernel):
     """The Tanimoto kernel k(x, z) = <x, z> / (|x|^2 + |z|^2 - <x, z>), and one where both are zero.
 
     On binary vectors it is the size of the intersection over that of the union. It is positive semidefinite
-    on all real vectors: 1 / s is the integral of exp(-t s), and exp(-t (|x|^2 + |z|^2 - <x, z>)) a kernel for
+    on all real vectors: 1 / s is the integral of exp(-t s), and exp(-t (|x|^2 + |z|^2 - <x, z>)) is a kernel for
     every t >= 0.
     """
 

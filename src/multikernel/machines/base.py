@@ -24,14 +24,23 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from multikernel.gram.base import Outputs
-from multikernel.gram.combined import Combined
+from multikernel.gram.base import Combined, Outputs
 from multikernel.losses import loss_name
 
 # relative gaps are taken against the primal value or this fraction of the largest loss, whichever is more
 _FLOOR = 1e-13
-# relative difference of coefficients that are one and the same
-_SAME = 1e-15
+# relative rounding of a sum of many terms
+ROUNDING = 1e-15
+# relative distance from a bound below which a coefficient counts as being on it
+ON_BOUND = 1e-9
+# iterations of a loop that ends by itself: a limit that no run should reach
+STEPS = 1000
+# steps per sample without convergence before another method is tried
+PATIENCE = 20
+# steps between two returns to Python, where Ctrl-C is heard
+CHUNK = 20_000
+# penalty of sums that should be zero, in units of the mean diagonal: speed of the sums against that of the coefficients
+PENALTY = 0.05
 
 
 @dataclass(frozen=True)
@@ -163,7 +172,7 @@ class Machine(ABC):
         a = self.make_feasible(self._rescale(other, coef))
         # coefficients that stay on their bounds are in proportion to the costs
         ratio = self.scale / other.scale
-        differs = np.abs(a - ratio * coef) > _SAME * np.abs(a)
+        differs = np.abs(a - ratio * coef) > ROUNDING * np.abs(a)
         if np.count_nonzero(differs) < np.count_nonzero(a != coef):
             return a, np.where(differs, ratio * coef, a), ratio * outputs
         return a, coef, outputs

@@ -12,29 +12,15 @@ from copy import copy
 from functools import lru_cache
 
 import numpy as np
-from scipy.linalg import LinAlgError
 
-from multikernel.gram.base import Outputs
-from multikernel.gram.cholesky import solve_spd
-from multikernel.gram.combined import Combined
-from multikernel.machines.base import ConicMachine, Curvature, Machine
-from multikernel.machines.box_loops import CONVERGED, NEEDS_ROW, ascend, balance, smo
+from multikernel.gram.base import Combined, HostRows, Outputs
+from multikernel.gram.cholesky import ridges
+from multikernel.machines.base import CHUNK, ON_BOUND, PATIENCE, ROUNDING, ConicMachine, Curvature, Machine
+from multikernel.machines.box_loops import CONVERGED, NEEDS_ROW, OUT_OF_STEPS, ascend, balance, smo
+from multikernel.threads import ROWS
 
-# steps between two returns to Python, where Ctrl-C is heard
-_CHUNK = 100_000
-# combined rows formed together when one is missing
-_BATCH = 32
-# steps per sample without convergence before the free variables are moved together
-_PATIENCE = 20
-# length of a pair's step in units of the exact one, as in successive over-relaxation; exact steps are better where
-# few are needed: in partial solutions, and as long as a solve inside the outer loop has taken fewer than one per sample
+# length of a pair's step in units of the exact one: fewer steps to tight tolerances against more where few are needed
 _RELAX = 1.5
-# rounding of an output, relative to the terms it is the sum of
-_ROUNDING = 1e-14
-# free coefficients from which on single precision pays
-_LARGE = 128
-# relative distance from a bound below which a coefficient counts as being on it
-ON_BOUND = 1e-9
 
 
 class BoxMachine(Machine):
@@ -91,15 +77,15 @@ class BoxMachine(Machine):
         return np.where(coef >= other.hi - edge, self.hi, np.where(coef <= other.lo + edge, self.lo, coef))
 
     def solve(self, combined, a, f, accuracy):
-        smo_run = self._smo(a, f, accuracy)
-        smo_run.run(combined)
-        return self.make_feasible(smo_run.a)
+        run = self._smo(a, f, accuracy)
+        run.run(combined)
+        return self.make_feasible(run.a)
 
     def partial_solve(self, combined: Combined, a: np.ndarray, f: np.ndarray, accuracy: float, size: int) -> np.ndarray:
         """Return coefficients of which the ``size`` worst violators were moved, for as many steps."""
-        smo_run = self._smo(a, f, accuracy)
-        smo_run.partial_solve(combined, size)
-        return self.make_feasible(smo_run.a)
+        run = self._smo(a, f, accuracy)
+        run.partial_run(combined, size)
+        return self.make_feasible(run.a)
 
     def _smo(self, a: np.ndarray, f: np.ndarray, accuracy: float) -> SMO:
         # with slopes within tol of optimal the gap is at most tol times the length of the box
@@ -127,7 +113,7 @@ class BoxMachine(Machine):
 
 
 class SMO:
-    """One inner solve: coefficients a, gradient G, and the masks of what may grow and shrink."""
+    """One inner solution: coefficients a, gradient G, and the masks of what may grow and shrink."""
 
     def __init__(self, machine: BoxMachine, a: np.ndarray, G: np.ndarray, tol: float, relax: float = _RELAX) -> None:
         self.balanced, self.relax = machine.balanced, relax
@@ -139,35 +125,48 @@ class SMO:
     def _set_masks(self) -> None:
         self.up, self.low = _kinks(self.a, self.lo, self.hi, self.eps)
 
-    def run(self, rows) -> None:
-        """SMO to the tolerance, on all variables and on those that shrinking leaves, in turn."""
-        n, patience = len(self.a), _PATIENCE * len(self.a)
+    def run(self, combined: Combined) -> None:
+        """SMO to the tolerance, on all variables and on those that shrinking leaves, in turn.
+
+        Where the host takes fewer rows than there are variables, a round solves the problem of the worst violators.
+        """
+        n, patience = len(self.a), PATIENCE * len(self.a)
         budget = max(500_000, 100 * n)
+        rows = combined.host_rows() if n <= combined.host_limit else None
         best, stuck = np.inf, 0
         while budget > 0:
-            status, used, top, bottom = self._ascend(rows, min(n, budget))
+            if rows is None:
+                status, used, top, bottom = self._ascend_worst(combined, budget)
+            else:
+                status, used, top, bottom = self._ascend(rows, min(n, budget))
             budget -= used
             patience -= used
             stuck = 0 if top - bottom < 0.9 * best else stuck + 1
             best = min(best, top - bottom)
             # slopes are sums of many terms: below some point they are rounding, and no step makes them smaller
-            terms = 1.0 + rows.diag.max() * np.abs(self.a).sum()
+            terms = 1.0 + combined.diag.max() * np.abs(self.a).sum()
             self.relax = _RELAX
-            if status == CONVERGED or (stuck > 5 and best < _ROUNDING * terms):
+            if status == CONVERGED or (stuck > 5 and best < ROUNDING * terms):
                 return
             if patience < 0:
-                self.newton_polish(rows)
-                patience = _PATIENCE * n
+                self.newton_polish(combined)
+                patience = PATIENCE * n
                 continue
             # a variable that neither grows nor shrinks with a gain cannot be chosen while top and bottom close in
             held = (self.G + self.up < bottom) & (self.G + self.low > top)
-            if n > 2 * np.count_nonzero(~held) > 2:
-                used = self._climb_within(rows, np.flatnonzero(~held), min(budget, _PATIENCE * n))
+            if rows is not None and n > 2 * np.count_nonzero(~held) > 2:
+                used = self._ascend_within(combined, np.flatnonzero(~held), min(budget, PATIENCE * n))
                 budget -= used
                 patience -= used
 
-    def partial_solve(self, rows, size: int) -> None:
+    def partial_run(self, combined: Combined, size: int) -> None:
         """Work on the ``size`` worst violators only, for as many steps."""
+        if len(self.a) > combined.host_limit:
+            for _ in range(int(np.ceil(size / combined.host_limit))):
+                some = min(size, int(combined.host_limit))
+                self._ascend_within(combined, _working_set(self.G, self.up, self.low, some), some)
+            return
+        rows = combined.host_rows()
         chosen = _working_set(self.G, self.up, self.low, size)
         rows.ensure(chosen)
         aside = np.ones(len(self.a), bool)
@@ -175,17 +174,17 @@ class SMO:
         self.up[aside], self.low[aside] = -np.inf, np.inf
         self._ascend(rows, size)
 
-    def newton_polish(self, rows) -> None:
+    def newton_polish(self, combined: Combined) -> None:
         """Newton steps on the free variables, each as far as the box allows: what pairs cannot do on low ranks.
 
-        The objective is a concave quadratic, so that every such step ascends; a step that ends on a bound takes
-        that variable out of the free set, and a full one ends the jump.
+        The objective is a concave quadratic, so that every such step ascends. A step that ends on a bound takes
+        that variable out of the free set, and a full step is the last one.
         """
         for _ in range(len(self.a)):
             free = np.flatnonzero(self.up == self.low)
             if len(free) < 1 + self.balanced:
                 return
-            step = _solve_reduced(rows, free, (self.G + self.up)[None, free], self.balanced)[0]
+            step = _solve_reduced(combined, free, (self.G + self.up)[None, free], self.balanced)[0]
             # no variable leaves its piece: a kink lies at zero
             hi = np.where(self.a[free] >= 0, self.hi[free], 0.0)
             lo = np.where(self.a[free] <= 0, self.lo[free], 0.0)
@@ -199,32 +198,41 @@ class SMO:
             if t < 1.0:
                 change[free[first]] = room[first]
             self.a += change
-            self.G -= rows.apply(change)
+            self.G -= combined.apply(change)
             self._set_masks()
             if t == 1.0:
                 return
 
-    def _climb_within(self, rows, keep: np.ndarray, budget: int) -> int:
+    def _ascend_worst(self, combined: Combined, budget: int) -> tuple[int, int, float, float]:
+        """Solve the problem of as many of the worst violators as the host takes; return as `_ascend`."""
+        size = int(combined.host_limit)
+        used = self._ascend_within(combined, _working_set(self.G, self.up, self.low, size), min(budget, 100 * size))
+        top, bottom = float(np.max(self.G + self.up)), float(np.min(self.G + self.low))
+        if not self.balanced:
+            top, bottom = max(top, -bottom), 0.0
+        return CONVERGED if top - bottom <= self.tol else OUT_OF_STEPS, used, top, bottom
+
+    def _ascend_within(self, combined: Combined, keep: np.ndarray, budget: int) -> int:
         """Solve the problem restricted to ``keep``, then bring all gradients up to date; return the steps used."""
         part = copy(self)
         for name in ("lo", "hi", "a", "G", "up", "low"):
             setattr(part, name, getattr(self, name)[keep].copy())
-        used = part._ascend(rows.restrict(keep), budget)[1]
+        used = part._ascend(combined.host_rows(keep), budget)[1]
         change = np.zeros(len(self.a))
         change[keep] = part.a - self.a[keep]
         self.a[keep] = part.a
-        self.G -= rows.apply(change)
+        self.G -= combined.apply(change)
         self._set_masks()
         return max(used, 1)
 
-    def _ascend(self, rows, budget: int) -> tuple[int, int, float, float]:
+    def _ascend(self, rows: HostRows, budget: int) -> tuple[int, int, float, float]:
         """Run the compiled loop, forming rows as it asks for them; return (status, steps, top, bottom)."""
         used = 0
         while True:
             status, row, steps, top, bottom = self.loop(
                 rows.matrix, rows.scale, rows.have, rows.diag,
                 self.lo, self.hi, self.eps, self.a, self.G, self.up, self.low, self.tol,
-                self.relax, min(budget - used, _CHUNK),
+                self.relax, min(budget - used, CHUNK),
             )  # fmt: skip
             used += steps
             if status == NEEDS_ROW:
@@ -259,7 +267,7 @@ def _wanted_rows(row, have, G, up, low, top, bottom) -> np.ndarray:
     violation = np.maximum(G + up - middle, middle - (G + low))
     violation[have] = -np.inf
     violation[row] = np.inf
-    m = min(_BATCH, len(G))
+    m = min(ROWS, len(G))
     rows = np.argpartition(-violation, m - 1)[:m]
     return np.sort(rows[violation[rows] > 0])
 
@@ -288,16 +296,12 @@ def _solve_ridged(combined: Combined, idx: np.ndarray, rhs: np.ndarray, rough: b
 
     Single precision, half the cost, is tried first where few digits will do.
     """
-    mean = max(float(combined.diag[idx].mean()), float(np.finfo(np.float32).tiny))
-    own, single = combined.matrix.dtype, np.dtype(np.float32)
-    tries = [(own, power) for power in range(-6 if own == single else -11, 1)]
-    if rough and own != single and len(idx) >= _LARGE and 1e-30 < mean < 1e30:
-        tries.insert(0, (single, -6))
-    for dtype, power in tries:
-        K = combined.block(idx, dtype)
-        K.flat[:: len(idx) + 1] += mean * 10.0**power
-        try:
-            return solve_spd(K, rhs.T, combined.gram.team).T.astype(np.float64)
-        except LinAlgError:
-            continue
+    mean, single = float(combined.diag[idx].mean()), np.dtype(np.float32)
+    tries = [(ridge, False) for ridge in ridges(mean, combined.dtype)]
+    if rough and combined.dtype != single:
+        tries.insert(0, (next(ridges(mean, single)), True))
+    for ridge, roughly in tries:
+        factor = combined.factor(idx, ridge, roughly)
+        if factor is not None:
+            return factor.solve(rhs.T).T
     return np.zeros_like(rhs)

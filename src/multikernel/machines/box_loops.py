@@ -23,15 +23,13 @@ import numpy as np
 from numba import config, njit, types
 from numba.extending import intrinsic
 
+from multikernel.machines.base import ROUNDING
+
 CONVERGED, NEEDS_ROW, OUT_OF_STEPS = 0, 1, 2
 
 
-# entries searched at once, then scanned one by one for the place of the best
-_BLOCK = 256
-
-
-_PARTNERS = 128
-
+# entries searched at once by vector code, then scanned one by one for the place of the best
+_BLOCK = 128
 
 _FLAGS = {"nnan", "nsz", "reassoc", "contract", "arcp"}
 
@@ -78,13 +76,13 @@ def _partner_gain(G, low, x, diag, twice, gi, di, floor):
 def _best_partner(G, low, x, diag, scale, gi, di, floor):
     """Return the j of largest gain: blocks first, then the place within the best block."""
     top, block = -1.0, 0
-    for s in range(0, G.shape[0], _PARTNERS):
-        e = s + _PARTNERS
+    for s in range(0, G.shape[0], _BLOCK):
+        e = s + _BLOCK
         gain = _partner_gain(G[s:e], low[s:e], x[s:e], diag[s:e], 2.0 * scale, gi, di, floor)
         if gain > top:
             top, block = gain, s
     best, value = block, -1.0
-    for k in range(block, min(block + _PARTNERS, G.shape[0])):
+    for k in range(block, min(block + _BLOCK, G.shape[0])):
         d = gi - (G[k] + low[k])
         if d > 0.0:
             v = d * d / max(di + diag[k] - 2.0 * scale * x[k], floor)
@@ -150,13 +148,13 @@ def _step_within(G, up, low, lo, hi, a, diag, floor):
 def _best_single(G, up, low, lo, hi, a, diag, floor):
     """Return the coordinate of largest gain, its step, and the gain."""
     top, block = -1.0, 0
-    for s in range(0, G.shape[0], _PARTNERS):
-        e = s + _PARTNERS
+    for s in range(0, G.shape[0], _BLOCK):
+        e = s + _BLOCK
         gain = _single_gain(G[s:e], up[s:e], low[s:e], lo[s:e], hi[s:e], a[s:e], diag[s:e], floor)
         if gain > top:
             top, block = gain, s
     best, step, value = block, 0.0, -1.0
-    for k in range(block, min(block + _PARTNERS, G.shape[0])):
+    for k in range(block, min(block + _BLOCK, G.shape[0])):
         t, gain = _step_within(G[k], up[k], low[k], lo[k], hi[k], a[k], diag[k], floor)
         if gain > value:
             best, step, value = k, t, gain
@@ -213,10 +211,6 @@ def ascend(M, scale, have, diag, lo, hi, eps, a, G, up, low, tol, relax, max_ste
     return OUT_OF_STEPS, -1, step, worst, 0.0
 
 
-# rounding of the sum, relative to that of the absolute values: no reason to move more than one coefficient
-_ROUNDING = 1e-15
-
-
 @njit(cache=True, nogil=True)
 def balance(a, lo, hi, total, free):
     """Bring sum a to ``total``: each free coefficient by its share of their room, then all of them by theirs.
@@ -229,7 +223,8 @@ def balance(a, lo, hi, total, free):
     excess = compensated_sum(a, -total)
     if excess == 0.0:
         return
-    rounding = _ROUNDING * np.abs(a).sum()
+    # a sum that is zero but for rounding is no reason to move more than one coefficient
+    rounding = ROUNDING * np.abs(a).sum()
     for everyone in (False, True):
         if abs(excess) <= rounding:
             break
@@ -268,6 +263,10 @@ def compensated_sum(a, start):
 
 
 def _vector_op(name: str, plain):
+    """Return the vector instruction of this name as a compiled function of two numbers, ``plain`` without compilation.
+
+    Unlike ``max`` and ``min`` it does not care for NaN, which lets the compiler turn loops into vector code.
+    """
     if config.DISABLE_JIT:
         return plain
 

@@ -4,8 +4,8 @@
 
 h = 0 for the hinge and the tube, 1/(2C) for the squared loss and the squared hinge. Rows go through in blocks: their
 outputs from the tables T_k = Phi_k' a, coordinate descent inside the block on its own kernel values, then the tables
-again. An epoch costs time proportional to n; tables do not depend on the weights, so that nothing is lost when these
-change.
+again. An epoch takes time proportional to n. Tables do not depend on the weights of the kernels, and stay as they are
+when the weights change.
 
 With an intercept the sum is held by an augmented Lagrangian, slopes p_i - f_i - b - rho (sum a - total), b moved by
 rho (sum a - total) after each epoch, and made exact before anything is certified. Rows that their slopes hold at a
@@ -21,22 +21,17 @@ import numpy as np
 
 from multikernel.gram.features import CombinedFeatures, FeatureOutputs
 from multikernel.losses import SquaredHinge
-from multikernel.machines.base import Machine
+from multikernel.machines.base import PENALTY, STEPS, Machine
 from multikernel.machines.box import BoxMachine
 from multikernel.machines.descent_loops import climb, own_gaps
 from multikernel.machines.ridge import Ridge
 from multikernel.machines.smooth import Smooth
+from multikernel.threads import RUN
 
-# passes over a block before its rows go back to the tables
+# passes of coordinate descent over a block before its rows go back to the tables: steps against visits of the tables
 _PASSES = 3
-# neighbours that stay together when rows are shuffled, where there are many rows
-_RUN = 16
-# stiffness of the sum in units of the mean diagonal
-_STIFFNESS = 0.05
-# rows held at a bound by so many times the slopes of free rows are set aside
+# rows held at a bound by so many times the slopes of free rows are set aside: smaller epochs against later surprises
 _MARGIN = 4.0
-# epochs of one solve at most
-_EPOCHS = 1000
 
 
 class Descent(Machine):
@@ -74,15 +69,14 @@ class Descent(Machine):
         self.shuffled, self.random_state = shuffled, random_state
         n = self.n_samples
         self.eps, self.total, self.h = 0.0, 0.0, np.zeros(n)
-        self.balanced: bool = machine.balanced  # type: ignore[attr-defined]
         if isinstance(machine, BoxMachine):
-            self.p, self.lo, self.hi = machine.p, machine.lo, machine.hi
+            self.p, self.lo, self.hi, self.balanced = machine.p, machine.lo, machine.hi, machine.balanced
             self.eps, self.total = machine.eps, machine.total
         elif isinstance(machine, Ridge) and machine.Y.ndim == 1:
-            self.p, self.h = machine.Y, 0.5 / machine.C
+            self.p, self.h, self.balanced = machine.Y, 0.5 / machine.C, machine.balanced
             self.lo, self.hi = np.full(n, -np.inf), np.full(n, np.inf)
         elif isinstance(machine, Smooth) and isinstance(machine.loss, SquaredHinge):
-            self.p, self.h = machine.y, 0.5 / (machine.C * machine.loss.C)
+            self.p, self.h, self.balanced = machine.y, 0.5 / (machine.C * machine.loss.C), machine.balanced
             self.lo, self.hi = np.where(self.p > 0, 0.0, -np.inf), np.where(self.p > 0, np.inf, 0.0)
         else:
             raise ValueError(no_descent(machine))
@@ -104,7 +98,7 @@ class Descent(Machine):
 
     def solve(self, combined, a, f, accuracy):
         epochs = Epochs(self, combined, combined.tables, a, f)
-        for _ in range(_EPOCHS):
+        for _ in range(STEPS):
             if epochs.run() <= 0.5 * accuracy:
                 break
         return epochs.finish()
@@ -143,7 +137,7 @@ class Epochs:
         self.ra = 0.0
         self.refresh()
         self.rng = np.random.default_rng(machine.random_state)
-        self.rows = self._awake(f)
+        self.rows = self._movable(f)
         self.count = 0
 
     @property
@@ -159,16 +153,16 @@ class Epochs:
         """Take over the weights of the combined kernel as they are now."""
         diag = self.combined.diag
         before = self.ra
-        self.r, self.mean, self.ra = None, 0.0, 0.0
+        self.r, self.mean, self.ra = np.zeros(0), 0.0, 0.0
         if self.centred:
             self.r = self.combined.means
             self.mean = float(self.r.mean())
             self.ra = float(self.r @ self.tables.coef)
             diag = diag - 2.0 * self.r + self.mean
         self.b += self.ra - before
-        self.rho = _STIFFNESS * float(np.mean(diag)) if self.machine.balanced else 0.0
+        self.rho = PENALTY * float(np.mean(diag)) if self.machine.balanced else 0.0
 
-    def _awake(self, f: np.ndarray) -> np.ndarray:
+    def _movable(self, f: np.ndarray) -> np.ndarray:
         """Rows that may move: not those that their slopes hold at a bound, by several times the slopes of free rows."""
         m, a = self.machine, self.tables.coef
         slope = m.p - f - (self.b - self.ra) - m.h * a
@@ -183,8 +177,8 @@ class Epochs:
 
     def _order(self) -> np.ndarray:
         """The rows in another order, runs of neighbours together: what is stored by rows is read by whole lines."""
-        full = len(self.rows) // _RUN * _RUN
-        runs = self.rng.permutation(self.rows[:full].reshape(-1, _RUN))
+        full = len(self.rows) // RUN * RUN
+        runs = self.rng.permutation(self.rows[:full].reshape(-1, RUN))
         return np.concatenate([runs.ravel(), self.rows[full:]])
 
     def run(self) -> float:
@@ -226,7 +220,7 @@ class Epochs:
             self.excess = float(tables.coef.sum()) - m.total
             self.b += self.rho * self.excess
             if self.centred:
-                # what rounding added up
+                # without the rounding that has added up
                 ra = float(self.r @ tables.coef)
                 self.b, self.ra = self.b + ra - self.ra, ra
         return total

@@ -33,7 +33,7 @@ def own_gaps(g, a, lo, hi, h, eps, out):
 
 @njit(cache=True, nogil=True)
 def climb(G, g, a, lo, hi, h, eps, passes):
-    """Maximise over each coefficient in turn, ``passes`` times over the block; a and the slopes g follow."""
+    """Maximise over each coefficient in turn, ``passes`` times over the block. Sets: a, and the slopes g."""
     m = len(a)
     for _ in range(passes):
         moved = False

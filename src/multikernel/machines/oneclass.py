@@ -14,7 +14,7 @@ import numpy as np
 from multikernel.losses import piecewise_minimiser
 from multikernel.machines.box import BoxMachine
 
-# the identity on n samples has an optimum of -1 / (2n); below this fraction of it, in units of the kernels, it is zero
+# optima below this fraction of 1 / n, in units of the kernels, count as zero: those of the identity are -1 / (2n)
 _ZERO = 1e-4
 
 

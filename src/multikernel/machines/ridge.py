@@ -11,17 +11,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from multikernel.gram.base import Outputs
-from multikernel.gram.combined import Combined
+from multikernel.gram.base import Combined, Outputs
 from multikernel.losses import Squared
-from multikernel.machines.base import Curvature, Machine
+from multikernel.machines.base import STEPS, Curvature, Machine
 from multikernel.machines.subsample import draw_samples
 from multikernel.machines.weighted_inverse import WeightedInverse
-
-# conjugate gradient steps: one where the factorisation is exact, more where rounding or a ridge was in the way
-_STEPS = 30
-# what one step leaves of the gap where the factorisation is exact
-_FULL = 1e-16
 
 
 class Ridge(Machine):
@@ -56,9 +50,9 @@ class Ridge(Machine):
         self.n_samples = len(Y)
         self.balanced = fit_intercept
         self.w = 2.0 * np.broadcast_to(np.asarray(C, float), (self.n_samples,))
-        # the costs as a factor of whatever has the shape of Y
+        # the costs, in a shape that multiplies arrays of the shape of Y
         self.C = (0.5 * self.w).reshape(-1, *[1] * (Y.ndim - 1))
-        # with 1'A = 0 a shift of Y changes nothing but the intercepts: near zero <A, Y> cancels least
+        # with 1'A = 0 a shift of Y changes nothing but the intercepts; Y near zero loses fewest digits in <A, Y>
         self.shift = self._mean(Y)
         self.Y = Y - self.shift
         self.loss = Squared(self.C)
@@ -109,9 +103,9 @@ class Ridge(Machine):
         descent = np.sum(R * D, axis=0)
         best, gap = a, float(np.sum(self.C * R**2))
         if inverse.single:
-            # what a factorisation in full precision would have given
-            accuracy = min(accuracy, _FULL * gap)
-        for _ in range(_STEPS):
+            # the accuracy that a factorisation in full precision would have given
+            accuracy = min(accuracy, float(np.finfo(float).eps) * gap)
+        for _ in range(STEPS):
             MD = combined.apply(D) + 0.5 * D / self.C
             curvature = np.sum(D * MD, axis=0)
             length = np.divide(descent, curvature, out=np.zeros_like(descent), where=curvature > 0)

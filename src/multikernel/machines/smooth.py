@@ -14,18 +14,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from multikernel.gram.base import Outputs
-from multikernel.gram.combined import Combined
+from multikernel.gram.base import Combined, Outputs
 from multikernel.losses import Loss
-from multikernel.machines.base import Curvature, Machine
+from multikernel.machines.base import STEPS, Curvature, Machine
 from multikernel.machines.subsample import draw_samples
 from multikernel.machines.weighted_inverse import WeightedInverse
 
-# Newton steps of one inner solution
-_STEPS = 300
-# second derivatives below this fraction of 1 / K_ii have no say in a step
-_FLAT = 1e-10
-# largest intercept that is looked for
+# largest intercept that is looked for: beyond it the loss is flat but for rounding
 _FAR = 1e8
 
 
@@ -132,7 +127,7 @@ class Smooth(Machine):
     def solve(self, combined, a, f, accuracy):
         """Newton steps with line search until the gap of the repaired a is below ``accuracy``."""
         b = self.best_intercept(f)
-        for step in range(_STEPS):
+        for step in range(STEPS):
             feasible = self.make_feasible(a)
             there = f if np.array_equal(feasible, a) else f + combined.apply(feasible - a)
             if step and self._inner_gap(feasible, there, b) <= accuracy:
@@ -157,8 +152,10 @@ class Smooth(Machine):
         if self.balanced:
             # sum d = 0 by the choice of db
             total = float(d.sum())
-            db = total / inverse.total if inverse.total > 0 else 0.0
-            d = d - (inverse.multiplier if inverse.total > 0 else 1.0 / self.n_samples) * total
+            if inverse.multiplier is not None and inverse.total > 0:
+                db, d = total / inverse.total, d - inverse.multiplier * total
+            else:
+                d = d - total / self.n_samples
         df = combined.apply(d)
         quad, slope, curvature = 0.5 * float(a @ f), float(d @ f), 0.5 * float(d @ df)
         move = df + db
@@ -176,7 +173,8 @@ class Smooth(Machine):
 
     def _inverse(self, combined: Combined, f: np.ndarray) -> WeightedInverse:
         w = self.hessian(f)
-        w = np.where(np.isfinite(w) & (w * combined.diag > _FLAT), w, 0.0)
+        # second derivatives that are rounding beside 1 / K_ii have no say in a step
+        w = np.where(np.isfinite(w) & (w * combined.diag > np.finfo(float).eps), w, 0.0)
         kept = combined.cache.get("inverse")
         if kept is None or not np.array_equal(kept[0], w):
             kept = w, WeightedInverse(combined, w, self.balanced)
@@ -200,7 +198,8 @@ class Smooth(Machine):
 def _root(slope, derivative, x: float, small: float) -> float:
     """Return where a non-decreasing function of one number becomes zero, to ``small`` or to rounding.
 
-    Newton's method, halving what is known to hold the root where that leads out of it, every fourth step anyway.
+    Newton's method; where its step leaves the interval that is known to hold the root, and at every fourth step, the
+    interval is halved instead.
     """
     low, high, step = -np.inf, np.inf, max(1.0, abs(x))
     for k in range(200):
@@ -214,7 +213,7 @@ def _root(slope, derivative, x: float, small: float) -> float:
         if known and (k % 4 == 3 or not low < new < high):
             new = 0.5 * (low + high)
         elif not known:
-            # no further at once than twice as far as before
+            # at most twice as far as the step before
             new = np.clip(np.nan_to_num(new, nan=-np.sign(value) * np.inf), x - step, x + step)
             step *= 2.0
         if abs(new - x) <= 2e-16 * abs(x) or abs(new) > _FAR:

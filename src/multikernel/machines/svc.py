@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from multikernel.gram.combined import Combined
 from multikernel.gram.dense import DenseGram
 from multikernel.losses import Hinge
 from multikernel.machines.box import SMO, BoxMachine
@@ -86,7 +85,7 @@ class SVC(BoxMachine):
         >>> fit.dual_coef.round(3), round(fit.intercept, 3)
         (array([ 0. , -0.5,  0.5,  0. ]), 0.0)
         """
-        combined = Combined(DenseGram(K[None]), np.ones(1))
+        combined = DenseGram(K[None]).combined(np.ones(1))
         if start is None:
             a, f = self.start(), np.zeros(self.n_samples)
         else:

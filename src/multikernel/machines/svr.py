@@ -50,12 +50,12 @@ class SVR(BoxMachine):
         self.balanced = fit_intercept
         self.loss = EpsilonInsensitive(self.C, float(epsilon))
         self.n_samples = len(self.y)
-        # with sum a = 0 a shift of y changes nothing but the intercept: near zero y'a cancels least
+        # with sum a = 0 a shift of y changes nothing but the intercept; y near zero loses fewest digits in y'a
         self.shift = self.loss.best_intercept(np.zeros(self.n_samples), self.y) if fit_intercept else 0.0
         self.p = self.y - self.shift
         self.lo, self.hi = -self.C, self.C
         self.eps = float(epsilon)
-        # the largest loss of the constant; all targets being equal, any size will do
+        # loss of the constant zero; where all targets are equal any size will do
         self.scale = float(self.C @ (np.abs(self.p) + self.eps)) or float(self.C.sum())
 
     def subsample(self, size: int) -> tuple[np.ndarray, SVR]:

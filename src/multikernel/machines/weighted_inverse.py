@@ -1,20 +1,17 @@
 """(K + diag(1/w))^-1 for a combined kernel K and weights w >= 0, what every smooth loss asks of linear algebra.
 
-With S = diag(sqrt w) it is S (I + S K S)^-1 S, whose inner matrix has no eigenvalue below one, and which needs only
-the samples of positive weight. An intercept asks for columns that sum to zero: with m = (K + diag(1/w))^-1 1, a
-multiple of m is taken off each.
+Only the samples of positive weight take part. An intercept asks for columns that sum to zero: with
+m = (K + diag(1/w))^-1 1, a multiple of m is taken off each.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import LinAlgError
 
-from multikernel.gram.cholesky import factorise
-from multikernel.gram.combined import Combined
+from multikernel.gram.base import Combined
 
-# single precision, half the cost, from this size on and up to this condition number
-_LARGE, _SINGLE = 1000, 1e5
+# condition number up to which single precision, half the cost, is refined in few steps
+_SINGLE = 1e5
 
 
 class WeightedInverse:
@@ -29,7 +26,8 @@ class WeightedInverse:
     balanced : bool
         Whether the results are to sum to zero: the inverse of [K + diag(1/w), 1; 1', 0] in its first block.
     refined : bool
-        Whether the caller refines what it gets: then single precision will do where I + S K S is well conditioned.
+        Whether the caller refines what it gets: single precision is then enough where the matrix, scaled to
+        I + S K S with S = diag(sqrt w), is well conditioned.
 
     Attributes
     ----------
@@ -43,47 +41,36 @@ class WeightedInverse:
 
     def __init__(self, combined: Combined, w: np.ndarray, balanced: bool = False, refined: bool = False) -> None:
         self.idx = np.flatnonzero(w > 0)
-        self.root = np.sqrt(w[self.idx])
         self.n = len(w)
         self.exact, self.single = True, False
         self.multiplier: np.ndarray | None = None
         self.total = 0.0
         if not len(self.idx):
             return
-        self._factorise(combined, refined)
+        self._factorise(combined, w[self.idx], refined)
         if balanced:
             m = self.apply(np.ones(self.n))
             self.total = float(m.sum())
             self.multiplier = m / self.total
 
-    def _factorise(self, combined: Combined, refined: bool) -> None:
-        # eigenvalues lie between 1 and 1 + size
-        size = float(self.root**2 @ combined.diag[self.idx])
-        rough = refined and size < _SINGLE and len(self.idx) >= _LARGE
-        dtype = np.dtype(np.float32) if rough else combined.matrix.dtype
-        self.single = dtype != combined.matrix.dtype
-        eps = float(np.finfo(dtype).eps)
-        ridge = 0.0
-        while True:
-            B = combined.block(self.idx, dtype)
-            B *= self.root.astype(B.dtype)
-            B *= self.root.astype(B.dtype)[:, None]
-            B.flat[:: len(B) + 1] += 1.0 + ridge
-            try:
-                self._factor = factorise(B, combined.gram.team)
-                return
-            except LinAlgError:
-                self.exact = False
-                ridge = 10.0 * ridge if ridge else max(eps * size, eps)
+    def _factorise(self, combined: Combined, w: np.ndarray, refined: bool) -> None:
+        # eigenvalues of I + S K S lie between 1 and 1 + size
+        size = float(w @ combined.diag[self.idx])
+        single = refined and size < _SINGLE
+        self.single = single and combined.dtype != np.float32
+        eps = float(np.finfo(np.float32 if single else combined.dtype).eps)
+        ridge, factor = 0.0, combined.factor(self.idx, 1.0 / w, single)
+        while factor is None:
+            self.exact = False
+            ridge = 10.0 * ridge if ridge else max(eps * size, eps)
+            factor = combined.factor(self.idx, (1.0 + ridge) / w, single)
+        self._factor = factor
 
     def apply(self, R: np.ndarray, plain: bool = False) -> np.ndarray:
         """Return (K + diag(1/w))^-1 R in float64, R of shape (n,) or (n, m); ``plain`` leaves the sums as they are."""
         out = np.zeros(R.shape)
         if len(self.idx):
-            root = self.root if R.ndim == 1 else self.root[:, None]
-            part = root * R[self.idx]
-            solved = self._factor.solve(part.reshape(len(part), -1)).reshape(part.shape)
-            out[self.idx] = root * solved
+            out[self.idx] = self._factor.solve(R[self.idx])
         if self.multiplier is not None and not plain:
             total = out.sum(axis=0)
             out -= self.multiplier * total if R.ndim == 1 else np.outer(self.multiplier, total)

@@ -30,7 +30,7 @@ class HighsProgramme:
 
         self._optimal = highspy.HighsModelStatus.kOptimal
         self._lp = highspy.Highs()
-        options = {
+        options: dict[str, bool | int | float | str] = {
             "output_flag": False,
             "threads": 1,
             "solver": "simplex",

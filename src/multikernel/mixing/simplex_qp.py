@@ -53,14 +53,13 @@ def simplex_qp(H: np.ndarray, c: np.ndarray, x0: np.ndarray) -> np.ndarray:
 def _block_pivots(H, c, free, tol) -> np.ndarray | None:
     """Return the solution, or None where it takes too many pivots."""
     for _ in range(_BLOCK_PIVOTS):
+        # the free variables sum to one: at least one of them is positive and stays free
         x = _equality_step(H, c, free)
         below = x < 0
         held = _multipliers(H, c, x, free) < -tol
         if not (below.any() or held.any()):
             return x
         free ^= below | held
-        if not free.any():
-            return None
     return None
 
 
@@ -68,16 +67,14 @@ def _one_by_one(H, c, free, x, tol) -> np.ndarray:
     """Primal active-set method from the feasible x."""
     for _ in range(20 * len(c) + 50):
         target = _equality_step(H, c, free)
-        direction = target - x
-        blocked = target < 0
-        if blocked.any():
-            t = -x[blocked] / direction[blocked]
-            first = np.flatnonzero(blocked)[int(np.argmin(t))]
-            x = x + min(1.0, max(0.0, float(t.min()))) * direction
-            x[first] = 0.0
-            free[first] = False
-            if not free.any():
-                free[int(np.argmin(H @ x + c))] = True
+        blocked = np.flatnonzero(target < 0)
+        if len(blocked):
+            # part of the way to the target at which each blocked variable becomes zero
+            t = x[blocked] / (x[blocked] - target[blocked])
+            first = int(np.argmin(t))
+            x = x + t[first] * (target - x)
+            x[blocked[first]] = 0.0
+            free[blocked[first]] = False
             continue
         x = target
         multiplier = _multipliers(H, c, x, free)

@@ -30,7 +30,7 @@ from scipy import sparse
 from multikernel.certificate import Certificate, certify
 from multikernel.gram.base import Gram
 from multikernel.machines.base import ConicMachine, Machine
-from multikernel.mixing.base import Mixing
+from multikernel.mixing.base import HasSupportRows, Mixing
 from multikernel.mixing.cones import ConeRows, solve_conic
 from multikernel.problem import Point
 from multikernel.solvers.base import Solver, Step
@@ -198,6 +198,7 @@ def solve_programme(
     outputs: list[sparse.sparray], conic: ConicMachine, mixing: Mixing, unit: float, size: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return a / unit and beta; the variables are measured in ``unit``, the objective, s and t in ``size``."""
+    assert isinstance(mixing, HasSupportRows)
     n, p = len(conic.linear), len(outputs)
     support = mixing.support_rows(p)
     tube = np.arange(n if conic.eps else 0) + n + support.A.shape[1]
@@ -214,7 +215,7 @@ def solve_programme(
         # |a_i| <= u_i, and eps u_i is paid
         sides = sparse.block_array([[eye, -eye], [-eye, -eye]])
         blocks.append((ConeRows(sides, np.zeros(2 * n), (("nonnegative", 2 * n),)), np.concatenate([x, tube])))
-    if conic.sums is not None:
+    if conic.sums is not None and conic.most is not None:
         blocks.append((ConeRows(conic.sums, conic.most / unit, (("nonnegative", len(conic.most)),)), x))
     if conic.equality is not None:
         rows = sparse.coo_array(conic.equality if sparse.issparse(conic.equality) else np.atleast_2d(conic.equality))

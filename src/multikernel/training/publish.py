@@ -113,7 +113,7 @@ def publish(fit: Fit) -> Model:
     gap, n_iter = (np.array([getattr(solution, name) for solution in found]) for name in ("gap", "n_iter"))
     info = gram_info(prepared.gram)
     names = prepared.names if products is None else tuple(products.names)
-    per_problem = {
+    per_problem: dict[str, Any] = {
         "weights_": weights, "kernel_contributions_": np.array(shares), "objective_": upper, "dual_objective_": lower,
         "duality_gap_": gap, "n_iter_": n_iter, "status_": list(status), "history_": list(history),
     }  # fmt: skip

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from multikernel.gram.product import ProductRows
 from multikernel.machines.joint.crammer_singer import CrammerSinger
 from multikernel.machines.joint.newton_systems import DifferencesNewtonSystem
 from multikernel.machines.joint.product_loops import climb_products, product_block
@@ -73,14 +74,15 @@ def _some(free: np.ndarray) -> np.ndarray:
 class ProductDifferences(DifferencesNewtonSystem):
     """Newton steps on the free entries, the kernel being sum_r M_r (x) W_r."""
 
-    def _fill(self, combined, lo, hi, M):
-        product_block(combined.matrix, combined.which, combined.scale, combined.W, self.i, self.u, self.v, lo, hi, M)
+    def _fill(self, combined, K, lo, hi, M):
+        product_block(K.matrix, K.which, K.scale, combined.W, self.i, self.u, self.v, lo, hi, M)
 
 
 class _ProductAscent(Ascent):
     """Row steps on centred slopes, so that no sums of columns enter them."""
 
     combined: Any
+    rows: ProductRows
 
     def __init__(self, machine, combined, a, f, target):
         super().__init__(machine, combined, a, f, target)
@@ -97,9 +99,9 @@ class _ProductAscent(Ascent):
         self.within = min(_WITHIN, max(1, n // len(self.S)))
 
     def _climb(self, max_steps, wanted, top, low):
-        machine, combined = self.machine, self.combined
+        machine, rows = self.machine, self.rows
         return climb_products(
-            combined.matrix, combined.which, combined.scale, combined.W, combined.have, self.diags, self.steepest,
+            rows.matrix, rows.which, rows.scale, self.combined.W, rows.have, self.diags, self.steepest,
             self.rowmeans, self.grand, machine.balanced, self.A, self.G, self.mask, machine.C, machine.y, self.S,
             self.t, self.b, self.rho, self.target, self.tight, max_steps, self.within, wanted, top, low, self.r,
             self.zero,

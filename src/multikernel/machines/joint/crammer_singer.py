@@ -14,8 +14,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from multikernel.gram.base import Outputs
-from multikernel.gram.combined import Combined
+from multikernel.gram.base import Combined, Outputs
 from multikernel.machines.base import ConicMachine, Curvature
 from multikernel.machines.joint.hinge_biases import best_biases
 from multikernel.machines.joint.hinge_loops import CONVERGED, climb
@@ -253,9 +252,9 @@ class _HingeAscent(Ascent):
     """Row steps of the hinge."""
 
     def _climb(self, max_steps: int, wanted: np.ndarray, top: np.ndarray, low: np.ndarray) -> tuple:
-        machine, combined = self.machine, self.combined
+        machine, rows = self.machine, self.rows
         return climb(
-            combined.matrix, combined.scale, combined.have, self.diag, self.r, self.mean, machine.balanced,
+            rows.matrix, rows.scale, rows.have, self.diag, self.r, self.mean, machine.balanced,
             self.A, self.G, self.mask, machine.C, machine.y, self.S, self.t, self.b, self.rho, self.target,
             self.tight, max_steps, wanted, top, low,
         )  # fmt: skip

@@ -15,8 +15,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from multikernel.gram.base import Outputs
-from multikernel.gram.combined import Combined
+from multikernel.gram.base import Combined, Outputs
 from multikernel.losses import LargestMargin, Loss, Multinomial, joint_form, loss_name
 from multikernel.machines.base import Curvature
 from multikernel.machines.joint.central_path import _FASTER, CentralPath
@@ -261,9 +260,9 @@ class _Sweeps(Ascent):
     machine: JointLoss
 
     def _climb(self, max_steps, wanted, top, low):
-        machine, combined = self.machine, self.combined
+        machine, rows = self.machine, self.rows
         return sweep(
-            *machine.loss.form, combined.matrix, combined.scale, combined.have, self.diag, self.r, self.mean,
+            *machine.loss.form, rows.matrix, rows.scale, rows.have, self.diag, self.r, self.mean,
             machine.balanced, self.A, self.G, machine.C, machine.y, self.S, self.t, self.b, self.rho, self.target,
             self.tight, max_steps, wanted, top,
         )  # fmt: skip

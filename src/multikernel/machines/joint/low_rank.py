@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import LinAlgError, cho_solve
 
-from multikernel.gram.combined import Combined
+from multikernel.gram.base import Combined
 
 # largest number of unknowns, squared, in units of n c: a solution then costs as much as some ten rounds of row steps
 _UNKNOWNS = 6.0
@@ -34,7 +34,7 @@ def low_rank_factor(combined: Combined, n_classes: int) -> np.ndarray | None:
     left = combined.diag.astype(np.float64)
     n = len(left)
     most = int(np.sqrt(_UNKNOWNS * n * n_classes) / n_classes)
-    enough = _LEFT[combined.matrix.dtype.char] * float(left.max())
+    enough = _LEFT[combined.dtype.char] * float(left.max())
     G = np.zeros((n, most))
     for r in range(most + 1):
         pivot = int(np.argmax(left))
@@ -42,8 +42,7 @@ def low_rank_factor(combined: Combined, n_classes: int) -> np.ndarray | None:
             return G[:, :r]
         if r == most or left[pivot] <= enough:
             break
-        combined.ensure(np.array([pivot]))
-        row = combined.scale * combined.matrix[pivot].astype(np.float64)
+        row = combined.apply(np.eye(1, n, pivot)[0])
         G[:, r] = (row - G[:, :r] @ G[pivot, :r]) / np.sqrt(left[pivot])
         left -= G[:, r] ** 2
         left[pivot] = 0.0

@@ -9,8 +9,8 @@ from scipy.linalg import LinAlgError, get_lapack_funcs
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
+from multikernel.gram.base import Combined, HostRows
 from multikernel.gram.cholesky import factorise
-from multikernel.gram.combined import Combined
 from multikernel.gram.dense_loops import gather_block
 from multikernel.machines.joint.hinge_loops import add_block, complete, difference_block
 
@@ -58,12 +58,13 @@ class DifferencesNewtonSystem:
         return np.setdiff1d(np.arange(self.c), first)
 
     def _factorise(self, combined: Combined):
-        combined.ensure(self.rows)
-        team, m = combined.gram.team, len(self.i)
+        K = combined.host_rows()
+        K.ensure(self.rows)
+        team, m = combined.team, len(self.i)
         mean = 2.0 * max(float(combined.diag[self.rows].mean()), float(np.finfo(np.float32).tiny))
-        for power in range(-6 if combined.matrix.dtype == np.float32 else -11, 1):
-            M = np.empty((m, m), combined.matrix.dtype)
-            team.run(partial(self._fill, combined, lo, hi, M) for lo, hi in team.split(m, 32))
+        for power in range(-6 if combined.dtype == np.float32 else -11, 1):
+            M = np.empty((m, m), combined.dtype)
+            team.run(partial(self._fill, combined, K, lo, hi, M) for lo, hi in team.split(m, 32))
             if self.diagonal is not None:
                 self._add_diagonal(M)
             M.flat[:: m + 1] += mean * 10.0**power
@@ -73,9 +74,9 @@ class DifferencesNewtonSystem:
                 continue
         raise LinAlgError("The combined kernel is not positive semidefinite on the free entries.")
 
-    def _fill(self, combined: Combined, lo: int, hi: int, M: np.ndarray) -> None:
+    def _fill(self, combined: Combined, K: HostRows, lo: int, hi: int, M: np.ndarray) -> None:
         """Set the rows from ``lo`` to ``hi`` of the matrix."""
-        difference_block(combined.matrix, combined.scale, self.i, self.u, self.v, lo, hi, M)
+        difference_block(K.matrix, K.scale, self.i, self.u, self.v, lo, hi, M)
 
     def _add_diagonal(self, M: np.ndarray) -> None:
         """D in the x: sum_u D_u x_u^2 + D_v (sum_u x_u)^2 in each row."""
@@ -114,18 +115,19 @@ class ClassBlocksNewtonSystem:
         self.rows = np.flatnonzero(free.any(axis=1))
         self.free = free[self.rows]
         self.balanced = balanced
-        combined.ensure(self.rows)
         # positions, among the rows, of each class's free entries
         self.at = [np.flatnonzero(column) for column in self.free.T]
-        self.team = combined.gram.team
+        self.team = combined.team
         extra = np.zeros(free.shape) if diagonal is None else diagonal
         free_rows = [self.rows[at] for at in self.at]
-        calls = [partial(self._inverse, combined, idx, extra[idx, u]) for u, idx in enumerate(free_rows)]
+        K = combined.host_rows()
+        K.ensure(self.rows)
+        calls = [partial(self._inverse, K, idx, extra[idx, u]) for u, idx in enumerate(free_rows)]
         self.W: list[np.ndarray] = []
         for first in range(0, len(calls), self.team.n_threads):
             self.W += self.team.run(calls[first : first + self.team.n_threads])
         m = len(self.rows)
-        T = np.zeros((m, m), combined.matrix.dtype)
+        T = np.zeros((m, m), combined.dtype)
         for at, W in zip(self.at, self.W, strict=True):
             add_block(W, at, T)
         mean = max(float(np.trace(T)) / m, 1e-300)
@@ -134,16 +136,16 @@ class ClassBlocksNewtonSystem:
         T.flat[:: m + 1] += _RIDGE[T.dtype.char] * mean
         self.factor = factorise(T, self.team)
 
-    def _inverse(self, combined: Combined, idx: np.ndarray, diagonal: np.ndarray) -> np.ndarray:
-        n, kind = len(idx), combined.matrix.dtype
+    def _inverse(self, rows: HostRows, idx: np.ndarray, diagonal: np.ndarray) -> np.ndarray:
+        n, kind = len(idx), rows.matrix.dtype
         if not n:
             return np.zeros((0, 0), kind)
         potrf, potri = get_lapack_funcs(("potrf", "potri"), dtype=kind)
-        mean = max(float(combined.diag[idx].mean()), float(np.finfo(np.float32).tiny))
+        mean = max(float(rows.diag[idx].mean()), float(np.finfo(np.float32).tiny))
         for power in range(-6 if kind == np.float32 else -11, 1):
             # a symmetric matrix: its rows are the columns that the library expects
             K = np.empty((n, n), kind)
-            gather_block(combined.matrix, combined.scale, idx, 0, n, K)
+            gather_block(rows.matrix, rows.scale, idx, 0, n, K)
             K.flat[:: n + 1] += (mean * 10.0**power + diagonal).astype(kind)
             factor, failed = potrf(K.T, lower=1, overwrite_a=1)
             if not failed:
@@ -186,10 +188,8 @@ class ProjectedNewtonSystem:
     """
 
     def __init__(self, combined: Combined, diagonal: np.ndarray, balanced: bool) -> None:
-        n = len(diagonal)
-        combined.ensure(np.arange(n))
         self.combined, self.balanced = combined, balanced
-        kind = combined.matrix.dtype
+        kind = combined.dtype
         diag = combined.diag
         if balanced:
             means = combined.means
@@ -214,16 +214,7 @@ class ProjectedNewtonSystem:
         return self.w * self._reduced(R, self.w, self.shares)
 
     def _apply(self, Z: np.ndarray) -> np.ndarray:
-        combined, team = self.combined, self.combined.gram.team
-        n = len(Z)
-        flat, out = Z.reshape(n, -1), np.empty((n, Z[0].size), Z.dtype)
-
-        def rows(lo: int, hi: int) -> None:
-            np.matmul(combined.matrix[lo:hi], flat, out=out[lo:hi])
-
-        team.run(partial(rows, lo, hi) for lo, hi in team.split(n, 64))
-        out *= out.dtype.type(combined.scale)
-        return out.reshape(Z.shape) + self.D * Z
+        return self.combined.apply(Z.reshape(len(Z), -1), exact=False).reshape(Z.shape) + self.D * Z
 
     def solve(self, R: np.ndarray, accuracy: float, limit: int) -> np.ndarray | None:
         """Return Z of shape (n, c, k) for k right-hand sides R of shape (k, n, c), None where they take too long.

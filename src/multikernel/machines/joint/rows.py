@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from multikernel.gram.combined import Combined
+from multikernel.gram.base import Combined
 from multikernel.machines.base import Machine
 from multikernel.machines.joint.hinge_loops import CONVERGED, NEEDS_ROWS, project_rows
 from multikernel.machines.joint.newton_systems import ClassBlocksNewtonSystem, DifferencesNewtonSystem
@@ -158,6 +158,7 @@ class Ascent:
     def __init__(self, machine: RowMachine, combined: Combined, a: np.ndarray, f: np.ndarray, target: float) -> None:
         self.target, self.tight, self.f = target, 0.1 * target, f
         self.machine, self.combined, self.start = machine, combined, a
+        self.rows = combined.host_rows()
         g = machine._slopes(f)
         self.A, self.G = np.ascontiguousarray(a.T), np.ascontiguousarray(g.T)
         self.mask = np.where(self.A < machine.upper.T, 0.0, -np.inf)
@@ -180,14 +181,14 @@ class Ascent:
 
     def run(self, max_steps: int) -> tuple[int, int]:
         """Row steps to the target or at most so many; return the status and the steps taken."""
-        n, combined = self.machine.n_samples, self.combined
+        n = self.machine.n_samples
         wanted, top, low = np.empty(n, np.intp), np.empty(n), np.empty(n)
         used = 0
         while True:
             status, steps, m, _ = self._climb(min(max_steps - used, _CHUNK), wanted, top, low)
             used += steps
             if status == NEEDS_ROWS:
-                combined.ensure(wanted[:m])
+                self.rows.ensure(wanted[:m])
             elif status == CONVERGED or used >= max_steps:
                 return status, used
 

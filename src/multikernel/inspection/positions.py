@@ -54,12 +54,12 @@ class PositionSums:
     sums: np.ndarray
 
 
-# position l; order of the sequences; lcp; reach (see `PlaceTerms.walk`); sums of every layer
+# position l; order of the sequences; lcp; reach (see `PositionTerms.walk`); sums of every layer
 Step = tuple[int, np.ndarray, np.ndarray, np.ndarray, list[PositionSums]]
 
 
 @dataclass(frozen=True, eq=False)
-class PlaceTerms:
+class PositionTerms:
     """The weighted degree kernels of one column in one output.
 
     Attributes
