@@ -19,7 +19,7 @@ Block = tuple[np.ndarray, np.ndarray, np.ndarray, slice]
 
 
 def kind_shares(targets: TargetValues, balanced: bool) -> np.ndarray:
-    """Return the total cost of the pairs between classes and within them: one half each, or their shares of all pairs."""
+    """Return the total cost of the pairs between classes and within them: one half each, or their shares."""
     if balanced:
         return np.array([0.5, 0.5])
     sums = np.bincount(targets.values, targets.weight)
