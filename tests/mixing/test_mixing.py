@@ -238,7 +238,7 @@ def test_part_of_a_simplex_is_a_simplex():
 
 
 def test_the_reduced_gradient_of_the_simplex():
-    beta, gradient = np.array([0.2, 0.5, 0.3, 0.0, 0.0]), np.array([0.4, 1.0, 2.5, 3.0, -0.5])
+    beta, gradient = np.array([0.2, 0.5, 0.3, 0.0, 0.0]), np.array([0.4, 1.0, 2.5, 3.0, 0.5])
     # the second weight is the pivot; the fourth is zero and would fall
-    expected = np.array([0.6, -0.6, -1.5, 0.0, 1.5])
+    expected = np.array([0.6, 0.4, -1.5, 0.0, 0.5])
     np.testing.assert_allclose(Simplex().reduced_gradient(beta, gradient), expected)
