@@ -70,11 +70,8 @@ class Mutator(ast.NodeTransformer):
 
     def visit_Compare(self, node):
         node = self.generic_visit(node)
-        others = [
-            ast.Compare(node.left, [*node.ops[:i], COMPARISONS[type(op)](), *node.ops[i + 1 :]], node.comparators)
-            for i, op in enumerate(node.ops)
-        ]
-        return self._mutants(node, *others)
+        swapped = [[*node.ops[:i], COMPARISONS[type(op)](), *node.ops[i + 1 :]] for i, op in enumerate(node.ops)]
+        return self._mutants(node, *[ast.Compare(node.left, ops, node.comparators) for ops in swapped])
 
     def _operator(self, node):
         node = self.generic_visit(node)
@@ -123,8 +120,7 @@ class Mutator(ast.NodeTransformer):
                 return dropped
         return self.generic_visit(node)
 
-    # annotations, decorators, imports, texts of errors and assertions are left alone
-
+    # annotations, decorators, imports, errors, assertions and texts are left alone
     def _definition(self, node):
         if isinstance(node, ast.FunctionDef):
             node.args.defaults = [self.visit(each) for each in node.args.defaults]
@@ -222,8 +218,8 @@ def run_file(path: Path, tests: list[str], jobs: int) -> None:
     seconds, reached = observe(target, tests)
     count = Mutator()
     count.visit(ast.parse(source))
-    waiting = list(range(len(count.lines)))
-    total, running, survived = len(waiting), {}, 0
+    total, running, survived = len(count.lines), {}, 0
+    waiting = list(range(total))
     while waiting or running:
         if waiting and len(running) < jobs:
             mutator = Mutator(waiting.pop(0))
@@ -235,9 +231,7 @@ def run_file(path: Path, tests: list[str], jobs: int) -> None:
 
             def work(code=code, nodes=nodes):
                 # imports of the file run the mutant's code
-                setattr(
-                    SourceFileLoader, "get_code", lambda self, name: code if self.path == target else plain(self, name)
-                )
+                SourceFileLoader.get_code = lambda self, name: code if self.path == target else plain(self, name)
                 return pytest.main([*OPTIONS, *nodes])
 
             running[fork(work, limit)] = line, mutator.change

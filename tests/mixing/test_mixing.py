@@ -166,7 +166,7 @@ def test_newton_step_of_the_simplex_leaves_out_negligible_weights():
 
 @pytest.mark.parametrize("r", [1.1, 2, 3])
 def test_newton_step_of_the_ball_solves_its_linear_equations(r):
-    # small forms of H: no step is clipped, and du solves ((r - 1) I + 2 diag(1/q) H diag(beta)) du = log q - (r - 1) u - c
+    # H is small, so that no step is clipped: ((r - 1) I + 2 diag(1/q) H diag(beta)) du = log q - (r - 1) u - c
     mixing, rng = Ball(r), np.random.default_rng(8)
     A = rng.normal(size=(4, 4))
     H, beta = 0.05 * A @ A.T, mixing.scale_to_boundary(1.0 + 0.2 * rng.random(4))
