@@ -58,7 +58,8 @@ def test_the_support_function_follows_the_coefficients():
 def test_the_best_of_a_run():
     point, _, _ = make_point()
     best = Best(point, 1e-6)
-    assert not best.converged and best.model is None and best.upper == np.inf
+    assert not best.converged and best.model is None and best.upper == np.inf and best.idle == 0
+    assert best.certificate == Certificate(np.inf, -np.inf, 0.0, point.problem.machine.floor)
     first = best.take(point)
     assert first == certify(point) == best.certificate and best.idle == 0
     assert best.own_gap == first.gap
@@ -116,8 +117,15 @@ def test_the_model_that_certifies_itself_best_is_kept_once_the_gap_is_reached(mo
     assert best.model.weights[0] == 1 and best.own_gap == 4.0
     # the smallest primal value is remembered
     assert best.certificate == Certificate(10.0, 6.8, 1, 1e-9) and best.upper == 9.0 and best.converged
+    # a gap of just what was asked for is enough
+    assert best_of(monkeypatch, 0.25, (7.9, 0.0), (8.0, 6.0)).model.weights[0] == 1
     assert best_of(monkeypatch, 0.25, (8.0, 6.0)).converged
     assert not best_of(monkeypatch, 0.25, (8.0, 5.9)).converged
+
+
+def test_of_equals_the_first_is_kept(monkeypatch):
+    assert best_of(monkeypatch, 0.1, (10.0, 1.0), (10.0, 0.0)).model.weights[0] == 0
+    assert best_of(monkeypatch, 0.5, (10.0, 6.0), (11.0, 7.0)).model.weights[0] == 0
 
 
 def test_curvature_is_the_smallest_seen():

@@ -166,7 +166,7 @@ def test_newton_step_of_the_simplex_leaves_out_negligible_weights():
 
 @pytest.mark.parametrize("r", [1.1, 2, 3])
 def test_newton_step_of_the_ball_solves_its_linear_equations(r):
-    # small forms of H: no step is clipped, and du solves ((r - 1) I + 2 diag(1/q) H diag(beta)) du = log q - (r - 1) u - c
+    # H is small, so that no step is clipped: ((r - 1) I + 2 diag(1/q) H diag(beta)) du = log q - (r - 1) u - c
     mixing, rng = Ball(r), np.random.default_rng(8)
     A = rng.normal(size=(4, 4))
     H, beta = 0.05 * A @ A.T, mixing.scale_to_boundary(1.0 + 0.2 * rng.random(4))
@@ -238,7 +238,7 @@ def test_part_of_a_simplex_is_a_simplex():
 
 
 def test_the_reduced_gradient_of_the_simplex():
-    beta, gradient = np.array([0.2, 0.5, 0.3, 0.0, 0.0]), np.array([0.4, 1.0, 2.5, 3.0, -0.5])
+    beta, gradient = np.array([0.2, 0.5, 0.3, 0.0, 0.0]), np.array([0.4, 1.0, 2.5, 3.0, 0.5])
     # the second weight is the pivot; the fourth is zero and would fall
-    expected = np.array([0.6, -0.6, -1.5, 0.0, 1.5])
+    expected = np.array([0.6, 0.4, -1.5, 0.0, 0.5])
     np.testing.assert_allclose(Simplex().reduced_gradient(beta, gradient), expected)

@@ -141,18 +141,14 @@ class Ball(Mixing):
         try:
             move, per_c = np.linalg.solve(M, np.column_stack([np.log(x) - (r - 1.0) * u, np.ones(len(q))])).T
         except np.linalg.LinAlgError:
-            # forms that are zero but for rounding, divided by each other
+            # quadratic forms that are zero but for rounding make M anything
             return self.closed_form(beta, q)
 
         def step(c):
             return np.exp(u + np.clip(move - c * per_c, -2.3, 2.3))
 
-        low, high = -1.0, 1.0
-        while np.sum(step(low) ** r) < 1.0 and low > -1e6:
-            low *= 2.0
-        while np.sum(step(high) ** r) > 1.0 and high < 1e6:
-            high *= 2.0
-        for _ in range(60):
+        low, high = -1e6, 1e6
+        for _ in range(80):
             mid = 0.5 * (low + high)
             low, high = (mid, high) if np.sum(step(mid) ** r) > 1.0 else (low, mid)
         return self._normalised(step(high))

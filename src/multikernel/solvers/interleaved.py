@@ -35,7 +35,7 @@ class _State:
     upper: float = np.inf
     gap: float = np.inf
     on_cuts: bool = False
-    # where the closed form left off, None where the cuts found better
+    # the point to which the next closed-form step returns; None where a step on the cuts found a better one
     best: tuple[np.ndarray, np.ndarray] | None = None
 
 

@@ -38,7 +38,7 @@ from multikernel.solvers.conic_cuts import boundary_point
 
 # where the compact form exists
 COMPACT_SCOPE = "the joint loss 'hinge' of more than two classes"
-# bytes of the programme and of its factorisation for each entry of a kernel
+# bytes of the programme and of its factorisation for each entry of a kernel: what a problem is refused by
 _BYTES = 150
 
 

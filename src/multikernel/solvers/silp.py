@@ -37,8 +37,8 @@ from multikernel.solvers.qcqp import COMPACT_SCOPE, factor_outputs, natural_unit
 class LinearMaster:
     """min theta over cuts theta >= g_t - 1/2 beta'q_t and lower <= A beta <= upper, beta >= 0, kept in HiGHS.
 
-    Cuts are divided by a unit near the optimum, so that the solver's absolute tolerances mean something; when
-    the objective has left that unit behind, the programme is loaded anew.
+    Cuts are divided by a unit near the optimum, since the tolerances of HiGHS are absolute. When the objective is more
+    than ten times larger or smaller than the unit, the programme is loaded anew.
 
     Parameters
     ----------
