@@ -9,7 +9,9 @@ from reference_joint import (
     all_pairs,
     conic_joint,
     conic_products,
+    joint_biases,
     joint_infeasibility,
+    joint_loss,
     product_bounds,
     product_forms,
 )
@@ -163,7 +165,10 @@ def test_factors_may_stand_on_either_side_and_constants_count_for_nothing(fit_in
     assert run(stack, outputs + v, y, C, 1.0, fit_intercept).upper == pytest.approx(value, rel=5e-6)
     # and a constant kernel on the classes has q = 0
     flat = run(stack, np.ones((1, c, c)), y, C, 1.0, fit_intercept)
-    assert flat.upper == pytest.approx(C * len(y) if not fit_intercept else flat.upper)
+    # so that nothing but the biases can lower the loss
+    outputs_of_nothing = np.zeros((len(y), c))
+    biases = joint_biases(outputs_of_nothing, y, C) if fit_intercept else np.zeros(c)
+    assert flat.upper == pytest.approx(joint_loss(outputs_of_nothing, y, C, biases), rel=1e-5)
     assert np.abs(product_forms(stack, np.ones((1, c, c)), [(0, 0)], flat.dual_coef)).max() < 1e-8
 
 

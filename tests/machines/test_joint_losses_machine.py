@@ -9,9 +9,9 @@ from reference_joint import conic_other, joint_infeasibility
 from multikernel.gram.combined import Combined
 from multikernel.gram.dense import DenseGram
 from multikernel.losses import Hinge, LargestMargin, Logistic, Multinomial, joint_form
-from multikernel.machines.joint.central_path import CentralPath, smooth_loss
+from multikernel.machines.joint.central_path import SmoothedNewton, smooth_loss
 from multikernel.machines.joint.joint_loss import JointLoss
-from multikernel.machines.joint.loss_loops import loss_of_excess, price, row_gap, row_step
+from multikernel.machines.joint.loss_loops import loss_of_excess, own_conjugate, row_gap, row_step
 from multikernel.machines.joint.newton_systems import (
     ClassBlocksNewtonSystem,
     DifferencesNewtonSystem,
@@ -102,7 +102,7 @@ def test_loops_have_the_formulas_of_the_losses(loss):
         if isinstance(form, LargestMargin):
             t = -form.margins(f, y)[i]
             assert loss_of_excess(*form.form, t)[0] == pytest.approx(form.value(f, y)[i], rel=1e-12)
-            assert price(*form.form, a[y[i]]) == pytest.approx(form.conjugate(a[None], y[[i]])[0], rel=1e-12)
+            assert own_conjugate(*form.form, a[y[i]]) == pytest.approx(form.conjugate(a[None], y[[i]])[0], rel=1e-12)
 
 
 @pytest.mark.loops
@@ -146,7 +146,7 @@ def test_newton_steps_alone_reach_the_optimum(loss, fit_intercept):
     stack, y, C, norm, c, _ = draw(21, n=20, norm=np.inf)
     machine = JointLoss(y, LOSSES[loss], C, fit_intercept, c)
     point = Point(Problem(DenseGram(stack), machine, mixing_for(norm)))
-    a, f, gap = machine._polish(point.combined, point.a, point.f, 1e-9 * machine.scale)
+    a, f, gap = machine._newton_polish(point.combined, point.a, point.f, 1e-9 * machine.scale)
     assert gap <= 1e-9 * machine.scale
     upper = machine.primal(f, float(np.vdot(a, f)))[0]
     assert upper == pytest.approx(conic_other(stack, y, C, norm, loss, fit_intercept), rel=1e-5)
@@ -238,7 +238,7 @@ def test_a_path_keeps_the_primal_falling():
     stack, y, C, norm, c, _ = draw(12, n=20)
     machine = JointLoss(y, Multinomial(), C, True, c)
     point = Point(Problem(DenseGram(stack), machine, mixing_for(norm)))
-    path = CentralPath(machine, point.combined, point.a, point.f, np.zeros(c))
+    path = SmoothedNewton(machine, point.combined, point.a, point.f, np.zeros(c))
 
     def primal():
         return 0.5 * float(np.vdot(path.a, path.f)) + path.smooth(path.f + path.b, 1.0)[0]
