@@ -25,7 +25,7 @@ from multikernel.machines.joint.newton_systems import ClassBlocksNewtonSystem, D
 # row steps of a partial solve for each step asked for: more of them cost row steps and save passes over the kernels
 _BURST = 10
 # share of the accuracy asked for to which problems are solved: a smaller one costs row steps and saves outer steps
-_FINER = 0.2
+_FINER = 0.15
 # share of an accuracy to which the best biases are found: a smaller one takes iterations, a larger one shows in the gap
 _BIASES = 0.01
 # smallest accuracy asked of coefficients and biases, relative to the largest loss: less is lost in rounding
