@@ -16,6 +16,7 @@ from multikernel.machines.joint.newton_systems import (
     ClassBlocksNewtonSystem,
     DifferencesNewtonSystem,
     ProjectedNewtonSystem,
+    with_ridge,
 )
 from multikernel.machines.joint.smooth_biases import joint_biases
 from multikernel.mixing.norms import mixing_for
@@ -190,6 +191,20 @@ def test_newton_systems_by_iterations(dtype, balanced):
     np.testing.assert_allclose(Z, exact.solve(R), atol=(1e-6 if dtype == np.float64 else 1e-3) * np.abs(Z).max())
     np.testing.assert_allclose(Z.sum(axis=1), 0.0, atol=1e-5)
     assert projected.solve(R, 1e-12, 1) is None
+
+
+def test_a_ridge_grows_until_the_factorisation_succeeds():
+    tried = []
+
+    def matrix(least):
+        tried.append(least)
+        return np.diag([1.0, least])
+
+    factor = with_ridge(lambda: matrix(-3e-4), 1.0, np.linalg.cholesky)
+    np.testing.assert_allclose(factor @ factor.T, np.diag([1.001, 7e-4]), rtol=1e-9)
+    assert len(tried) == 9
+    with pytest.raises(np.linalg.LinAlgError, match="not positive semidefinite"):
+        with_ridge(lambda: matrix(-2.0), 1.0, np.linalg.cholesky)
 
 
 def noisy_corners(n: int) -> tuple[np.ndarray, DenseGram]:

@@ -52,7 +52,7 @@ class ProductCrammerSinger(CrammerSinger):
         # the rank of a product is that of the kernel on the samples times that of the kernel on the classes
         return None
 
-    def _moves(self, combined, free, R):
+    def _newton_moves(self, combined, free, R, D=None):
         blocks = ProductNewtonSystem(combined, _limited(free), self.balanced)
         return blocks.rows, blocks.solve(R)
 

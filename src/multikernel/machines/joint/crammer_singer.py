@@ -147,7 +147,7 @@ class CrammerSinger(RowMachine):
         for _ in range(MOST_STEPS):
             step = np.zeros_like(a)
             if free.any():
-                rows, moves = self._moves(combined, free, self._slopes(f)[None])
+                rows, moves = self._newton_moves(combined, free, self._slopes(f)[None])
                 step[rows] = moves[..., 0]
             with np.errstate(divide="ignore", invalid="ignore"):
                 ratio = np.where(step > 0, (self.upper - a) / step, np.inf)
@@ -161,7 +161,7 @@ class CrammerSinger(RowMachine):
                 continue
             gap, b = self._gap(a, f, accuracy)
             now = self._value(a, f)
-            # entries released together may block each other: then the worst alone, then by the other biases
+            # entries that join together may block each other: then only the worst joins, then with the best biases
             attempt = 0 if now > before + 1e-3 * gap else attempt + 1
             before = now
             if gap <= 0.5 * accuracy or attempt == 4:
@@ -191,10 +191,6 @@ class CrammerSinger(RowMachine):
 
     # ---- second order
 
-    def _moves(self, combined: Combined, free: np.ndarray, R: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the rows with free entries and the Newton moves of k right-hand sides R there, (m, c, k)."""
-        return self._newton_moves(combined, free, R)
-
     def curvature(
         self, combined: Combined, a: np.ndarray, f: np.ndarray, F: np.ndarray, rough: bool = False
     ) -> Curvature:
@@ -207,7 +203,7 @@ class CrammerSinger(RowMachine):
         free = self.free(a)
         if not free.any():
             return Curvature(np.zeros((p, p)), np.zeros(0, np.intp), np.zeros((0, c, p)), np.zeros((0, c)))
-        rows, Z = self._moves(combined, free, np.concatenate([F, self._slopes(f)[None]]))
+        rows, Z = self._newton_moves(combined, free, np.concatenate([F, self._slopes(f)[None]]))
         H = np.ascontiguousarray(F[:, rows]).reshape(p, -1) @ Z[..., :p].reshape(-1, p)
         return Curvature(0.5 * (H + H.T), rows, Z[..., :p], Z[..., p])
 

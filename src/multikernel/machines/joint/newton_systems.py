@@ -33,7 +33,7 @@ from multikernel.machines.joint.hinge_loops import add_block, complete_and_centr
 _RIDGE = {"f": 1e-6, "d": 1e-11}
 
 
-def _with_ridge(matrix: Callable[[], np.ndarray], mean: float, factorise: Callable[[np.ndarray], Any]) -> Any:
+def with_ridge(matrix: Callable[[], np.ndarray], mean: float, factorise: Callable[[np.ndarray], Any]) -> Any:
     """Factorise a matrix of mean diagonal ``mean`` plus a ridge, ten times larger until that succeeds."""
     mean = max(mean, float(np.finfo(np.float32).tiny))
     M = matrix()
@@ -101,7 +101,7 @@ class DifferencesNewtonSystem:
                 self._add_diagonal(M)
             return M
 
-        return _with_ridge(matrix, 2.0 * float(combined.diag[self.rows].mean()), lambda M: factorise(M, team))
+        return with_ridge(matrix, 2.0 * float(combined.diag[self.rows].mean()), lambda M: factorise(M, team))
 
     def _fill(self, combined: Combined, lo: int, hi: int, M: np.ndarray) -> None:
         """Set the rows from ``lo`` to ``hi`` of the matrix."""
@@ -151,7 +151,7 @@ class ClassBlocksNewtonSystem:
         for first in range(0, len(calls), self.team.n_threads):
             self.W += self.team.run(calls[first : first + self.team.n_threads])
         mean = sum(float(np.trace(W)) for W in self.W) / len(self.rows)
-        self.factor = _with_ridge(partial(self._row_system, mean), mean, lambda T: factorise(T, self.team))
+        self.factor = with_ridge(partial(self._row_system, mean), mean, lambda T: factorise(T, self.team))
 
     def _row_system(self, mean: float) -> np.ndarray:
         """Return the matrix of the multipliers of the rows, made definite along the constants."""
@@ -180,7 +180,7 @@ class ClassBlocksNewtonSystem:
                 raise LinAlgError
             return factor
 
-        factor = _with_ridge(matrix, float(combined.diag[idx].mean()), cholesky)
+        factor = with_ridge(matrix, float(combined.diag[idx].mean()), cholesky)
         W = potri(factor, lower=1, overwrite_c=1)[0].T
         complete_and_centre(W, self.balanced)
         return W
