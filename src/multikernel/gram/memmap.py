@@ -65,5 +65,7 @@ class MemmapGram(DenseGram):
 
     kind = "memmap"
 
-    def __init__(self, kernels: np.ndarray | Sequence[np.ndarray], form: AffineForm | None = None, *, n_threads: int = 1) -> None:
+    def __init__(
+        self, kernels: np.ndarray | Sequence[np.ndarray], form: AffineForm | None = None, *, n_threads: int = 1
+    ) -> None:
         super().__init__(kernels, form, n_threads=n_threads, owned=True)
