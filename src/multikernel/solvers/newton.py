@@ -85,11 +85,11 @@ class Newton(Solver):
     requires: ClassVar[tuple[str, ...]] = ("machine.curvature", "mixing.newton_step")
     uses: ClassVar[tuple[str, ...]] = ("machine.partial_solve",)
 
-    inner: float = 0.1
+    inner: float = 0.03
     epochs: int = 4
     size: int = 600
     handover: float = 0.25
-    reach: float = 0.7
+    reach: float = 0.95
     patience: int = 3
     fallback: Alternating = field(default_factory=lambda: Alternating(patience=2))
 

@@ -19,7 +19,7 @@ from multikernel.machines.base import ConicMachine, Curvature
 from multikernel.machines.joint.hinge_biases import best_biases
 from multikernel.machines.joint.hinge_loops import CONVERGED, climb
 from multikernel.machines.joint.low_rank import low_rank_factor, solve_low_rank
-from multikernel.machines.joint.rows import BIASES, FINER, ROUNDING, ROWS, Ascent, RowMachine
+from multikernel.machines.joint.rows import BIASES, ROUNDING, ROWS, Ascent, RowMachine
 
 # row steps per sample without convergence before the free entries are moved together, and how often that is done
 _PATIENCE, _ROUNDS, _RAISE = 20, 20, 8.0
@@ -103,7 +103,7 @@ class CrammerSinger(RowMachine):
         return _HingeAscent
 
     def solve(self, combined, a, f, accuracy):
-        accuracy = max(FINER * accuracy, ROUNDING * self.scale)
+        accuracy = max(accuracy, ROUNDING * self.scale)
         ascent = self._ascent(self, combined, a, f, ROWS * accuracy)
         polished: tuple[np.ndarray, np.ndarray] | None = None
         turn, before, ranked = -1, np.inf, False

@@ -22,7 +22,7 @@ from multikernel.machines.joint.central_path import _FASTER, CentralPath
 from multikernel.machines.joint.hinge_loops import CONVERGED
 from multikernel.machines.joint.loss_loops import row_gaps, sweep
 from multikernel.machines.joint.newton_systems import ProjectedNewtonSystem
-from multikernel.machines.joint.rows import BIASES, FINER, ROUNDING, ROWS, Ascent, RowMachine
+from multikernel.machines.joint.rows import BIASES, ROUNDING, ROWS, Ascent, RowMachine
 from multikernel.machines.joint.smooth_biases import joint_biases
 
 # entries whose D is so many times the diagonal of the kernel hardly answer to a change of weights
@@ -160,7 +160,7 @@ class JointLoss(RowMachine):
 
     def solve(self, combined, a, f, accuracy):
         """Row steps; where so many of them leave a gap, Newton's method."""
-        accuracy = max(FINER * accuracy, ROUNDING * self.scale)
+        accuracy = max(accuracy, ROUNDING * self.scale)
         ascent = self._ascent(self, combined, a, f, ROWS * accuracy)
         before = np.inf
         # at first; the gap of balanced columns then tells whether it is enough

@@ -20,8 +20,6 @@ from multikernel.machines.joint.newton_systems import ClassBlocksNewtonSystem, D
 
 # row steps of a partial solution in units of its size: they are cheap beside the outputs of all kernels
 BURST = 10
-# part of the accuracy asked for to which problems are solved: row steps are cheap beside the outputs of all kernels
-FINER = 0.6
 # part of the accuracy that the gap of the rows may take
 ROWS = 0.7
 # share of an accuracy to which the best biases are found: a smaller one takes iterations, a larger one shows in the gap
@@ -121,7 +119,7 @@ class RowMachine(Machine):
 
     def partial_solve(self, combined: Combined, a: np.ndarray, f: np.ndarray, accuracy: float, size: int) -> np.ndarray:
         """Return coefficients after a number of row steps in proportion to ``size``."""
-        ascent = self._ascent(self, combined, a, f, ROWS * max(FINER * accuracy, ROUNDING * self.scale))
+        ascent = self._ascent(self, combined, a, f, ROWS * max(accuracy, ROUNDING * self.scale))
         ascent.run(BURST * size)
         return ascent.feasible()
 
