@@ -2,8 +2,8 @@
 
     python benchmarks/baselines.py [name ...]       weights, fits, memory (all by default)
 
-weights   what learns weights alone, from a stack in memory, its inspection included
-fits      whole fits, checks included; for the first of them MKLpy 0.6 takes 433 passes
+weights   learning the weights alone, from a stack in memory, including the checks of the stack
+fits      whole fits including checks; MKLpy 0.6 takes 433 passes for the first of them
 memory    peak memory of a fit above the caller's stack, as a fraction of the stack
 """
 
@@ -64,7 +64,7 @@ def fits(cases=FITS, repeats: int = 5) -> None:
 
 
 def memory(cases=MEMORY) -> None:
-    # a process each, with every large array given back to the system when it is freed
+    # a process each, in which freed memory of large arrays returns to the system at once
     environment = {**os.environ, "MALLOC_MMAP_THRESHOLD_": "65536"}
     for n, p, name in cases:
         subprocess.run([sys.executable, __file__, "memory_of", str(n), str(p), name], env=environment, check=True)

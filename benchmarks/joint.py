@@ -1,11 +1,11 @@
-"""Joint multiclass fits on a precomputed stack, checks included, in passes over the stack of the same run.
+"""Joint multiclass fits on a precomputed stack, including checks, in passes over the stack in the same run.
 
     python benchmarks/joint.py [name ...]       toy, classes, samples, views, outputs (all by default)
 
 Class centres at the vertices of the simplex, Gaussian kernels of many widths (Zien & Ong 2007, 3.1); ``views`` is 102
-classes of 15 samples under 48 kernels, with its peak of memory; ``outputs`` has kernels on the classes, and the plain
-problem written with the identity as one. Gaps are recomputed here in float64 from weights, coefficients and intercepts
-alone.
+classes of 15 samples with 48 kernels, and its peak memory; ``outputs`` has kernels on the classes, among them the
+identity, which gives the problem without kernels on the classes. Gaps are recomputed here in float64 from weights,
+coefficients and intercepts.
 """
 
 from __future__ import annotations
@@ -66,14 +66,14 @@ def measure(K: np.ndarray, y: np.ndarray, norm: float, tol: float, bar: float, r
 
 
 def many_classes(n_classes: int = 102, per_class: int = 15, n_kernels: int = 48) -> None:
-    """Many classes of few samples, and the peak of memory of this process."""
+    """Many classes of few samples, and the peak memory of this process."""
     measure(*views(n_classes, per_class, n_kernels), 1, 1e-2, 600, repeats=3)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     report(f"memory of {n_classes} classes, {n_kernels} kernels", peak, "GiB", 8)
 
 
 def outputs(n: int = 600, classes: int = 6) -> None:
-    """Kernels on the classes, in times of the plain problem."""
+    """Kernels on the classes, as multiples of the time without them."""
     from multikernel import MKLClassifier, stack_kernels
 
     K, y = simplex(n, classes)

@@ -1,9 +1,9 @@
-"""Joint fits with losses other than the hinge, checks included, in passes over the stack of the same run.
+"""Joint fits with losses other than the hinge, including checks, in passes over the stack in the same run.
 
     python benchmarks/joint_losses.py [loss ...]     squared_hinge, smooth_hinge, logistic, multinomial (all by default)
 
-The problems of ``joint.py``. Gaps are recomputed here in float64 from weights, coefficients and intercepts alone, with
-the conjugates written down once more (Zien & Ong 2007, Theorem 1).
+The problems of ``joint.py``. Gaps are recomputed here in float64 from weights, coefficients and intercepts, with
+formulas of the conjugates written independently (Zien & Ong 2007, Theorem 1).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def _entropy(u: np.ndarray) -> np.ndarray:
     return xlogy(u, u) + xlogy(1.0 - u, 1.0 - u)
 
 
-# loss of the largest wrong output less that of the class, and conjugate, at cost one
+# loss of (largest output of a wrong class) - (output of the right class), and its conjugate, at cost one
 LARGEST = {
     "squared_hinge": (lambda t: np.maximum(0.0, 1.0 + t) ** 2, lambda u: 0.25 * u**2 - u),
     "smooth_hinge": (lambda t: np.logaddexp(0.0, 10.0 * (1.0 + t)) / 10.0, lambda u: _entropy(u) / 10.0 - u),

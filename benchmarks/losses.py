@@ -1,9 +1,9 @@
-"""Least squares with many targets: the figures of `benchmarks/run.py` for the losses that share their weights.
+"""Least squares with many targets that share one set of weights, in the manner of `benchmarks/run.py`.
 
     python benchmarks/losses.py [name ...]       ridge, himalaya (both by default)
 
-ridge       a whole fit on a precomputed stack, checks included, in Cholesky factorisations of that size (float64); both
-            on one thread
+ridge       a whole fit on a precomputed stack, including checks, in Cholesky factorisations of that size (float64);
+            both on one thread
 himalaya    time and held-out score, n = 1000, of a grid over C on three folds and of himalaya's MultipleKernelRidgeCV
             (hyper-gradient, ten steps) on the same kernels; needs the package himalaya, which only this benchmark uses
 """
@@ -53,7 +53,7 @@ def ridge() -> None:
         stack, S = stack_kernels(K), K.mean(axis=0, dtype=np.float64) + np.eye(len(Y))
 
         def factorise(S=S) -> None:
-            # threads of the library wait by spinning, which on a shared machine measures the other work
+            # one thread: threads that wait by spinning would measure other work on a shared machine
             with single_threaded_blas():
                 cholesky(S)
 
@@ -76,7 +76,7 @@ def himalaya() -> None:
     stack, test = stack_kernels(K), stack_kernels(K_test)
     model = MKLRegressor("precomputed", loss="squared", tol=1e-4)
     model.fit(stack, Y)
-    # both choose the strength of the penalty on three folds
+    # both choose the regularisation on three folds
     search = GridSearchCV(model, {"C": [0.03, 0.1, 0.3, 1.0, 3.0, 10.0]}, cv=3)
     ours = timed(lambda: search.fit(stack, Y))
     score = r2_score(Y_test, search.predict(test))

@@ -2,9 +2,9 @@
 
     python benchmarks/many.py [--samples 10000] [--groups 50] [--C 1] [--tol 1e-2] [--memory 8GiB] [--check]
 
-A sweep is one computation of all p kernels' rows, n^2 p values. Printed: values computed, in sweeps (the transpose of a
-tile is not computed, so that all values may cost half a sweep); seconds, and seconds of one sweep of rows in the same
-run; peak memory of the process; the gap, and the same recomputed here from the kernels, weights and coefficients alone.
+A sweep is the computation of all n^2 p kernel values. Printed: values computed, in sweeps (by symmetry half a sweep
+can give all values); seconds, and seconds of one sweep of rows in the same run; peak memory of the process; the gap,
+and the gap recomputed here from kernels, weights and coefficients.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import time
 import numpy as np
 
 WIDTHS, COLUMNS = 11, 3
-# rows of all kernels that are timed
+# number of rows, of all kernels, timed to estimate a sweep
 ROWS = 64
 
 
@@ -27,7 +27,7 @@ def informative(groups: int) -> list[int]:
 
 
 def many(n: int, groups: int = 50, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Draw n samples of two classes in ``groups`` groups of three columns, five of which tell them apart.
+    """Draw n samples of two classes in ``groups`` groups of three columns; five groups separate the classes.
 
     Each of the five adds a wave along a line, the radius or a slope; noise blurs the boundary, and 5 % of the labels
     are flipped.
@@ -75,7 +75,7 @@ class Counter:
 
 
 def recomputed_gap(model, X: np.ndarray, y: np.ndarray, C: float) -> float:
-    """Bounds over all kernels from the model's own numbers: hinge loss, norm 1."""
+    """Bounds over all kernels, recomputed from weights and coefficients: hinge loss, norm 1."""
     from multikernel.kernels import KernelBank
 
     n = len(y)
@@ -100,18 +100,18 @@ def recomputed_gap(model, X: np.ndarray, y: np.ndarray, C: float) -> float:
 
 
 def sweep_seconds(model, X: np.ndarray, n_jobs: int | None = None) -> float:
-    """Seconds for the rows of all kernels, from a few of them."""
-    from multikernel.kernels.bank import KernelBank
+    """Seconds for all rows of all kernels, estimated from a few rows."""
     from multikernel.threads import resolve_threads
-    from multikernel.training.computed import ComputedKernels
+    from multikernel.training.core import Settings
+    from multikernel.training.prepare import prepare
 
-    bank = KernelBank.fit(model.kernels, X[:500])
-    # no room for rows beside the combined kernel's
+    # memory for the combined kernel, none for stored rows
     limit = 8.001 * len(X) ** 2
-    computed = ComputedKernels(bank, X, None, gram="lazy", memory_limit=limit, n_threads=resolve_threads(n_jobs))
+    settings = Settings("the benchmark", gram="lazy", memory_limit=limit, n_threads=resolve_threads(n_jobs))
+    prepared = prepare(model.kernels, X, None, settings)
     idx = np.arange(0, len(X), max(1, len(X) // ROWS))[:ROWS]
     began = time.perf_counter()
-    computed.gram.rows(idx)
+    prepared.gram.rows(idx)
     return (time.perf_counter() - began) * len(X) / len(idx)
 
 

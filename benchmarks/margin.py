@@ -1,15 +1,14 @@
-"""M3K and the largest kernel margin on precomputed stacks, checks included, in passes over the stack of the same run.
+"""M3K and the largest kernel margin on precomputed stacks, including checks, in passes over the stack in the same run.
 
     python benchmarks/margin.py [name ...]       toy, sequences, images, weights (all by default)
 
 toy        class centres at the vertices of the simplex, Gaussian kernels of many widths (Zien & Ong 2007, 3.1)
 sequences  the size of the nonplant data of Cortes et al. 2013: 1366 samples, 3 classes, 69 kernels
-images     that of caltech101 with 15 training samples a class: 102 classes, 48 kernels; and the peak memory
+images     the size of caltech101 with 15 training samples a class: 102 classes, 48 kernels; and the peak memory
 weights    the weights of the largest margin alone, on all three
 
-The views are Gaussian kernels on columns that know the classes more or less well, centred and of unit diagonal.
-Margins, primal values and, where the whole linear programme is small enough, lower bounds are recomputed here in
-float64.
+The kernels are Gaussian, on columns that separate the classes more or less well, centred and with unit diagonal.
+Margins, primal values and, if the whole linear program is small enough, lower bounds are recomputed here in float64.
 """
 
 from __future__ import annotations
@@ -28,13 +27,13 @@ FITS = {
     "sequences": ((1366, 3, 69), [(1.0, 1e-2, 200), (0.9, 1e-2, 200)]),
     "images": ((1530, 102, 48), [(1.0, 1e-2, 600), (0.9, 1e-2, 600)]),
 }
-# rows of the linear programme up to which the support function is recomputed
+# number of rows of the linear program up to which the support function is recomputed
 LARGEST = 10_000
 GIB = 8
 
 
 def views(n: int, classes: int, kernels: int, seed: int = 7) -> tuple[np.ndarray, np.ndarray]:
-    """Six columns for each kernel, around class centres from nothing to two apart, at widths over a factor of 25."""
+    """Six columns for each kernel around class centres at distances from zero to two; widths over a factor of 25."""
     rng = np.random.default_rng(seed)
     y = np.arange(n) % classes
     K = np.empty((kernels, n, n), np.float32)
@@ -69,7 +68,7 @@ def margin_at(M: np.ndarray, y: np.ndarray, beta: np.ndarray) -> float:
 
 
 def support(M: np.ndarray, y: np.ndarray, q: np.ndarray, gamma0: float) -> float:
-    """The largest beta . q over the simplex with mean margin at least gamma0, by the whole linear programme."""
+    """The largest beta . q over the simplex with mean margin at least gamma0, by the whole linear program."""
     from scipy import sparse
     from scipy.optimize import linprog
 
@@ -87,7 +86,7 @@ def support(M: np.ndarray, y: np.ndarray, q: np.ndarray, gamma0: float) -> float
 
 
 def recomputed_gap(K: np.ndarray, y: np.ndarray, model, C: float = 1.0) -> float:
-    """1/2 beta'q + the loss against sum_i A_iy - 1/2 sigma(q), or the model's own bound for a large programme."""
+    """1/2 beta'q + the loss against sum_i A_iy - 1/2 sigma(q), or the model's own bound for a large program."""
     n, c = len(y), len(model.classes_)
     A, E, at = np.zeros((n, c)), np.eye(c)[y], np.arange(n)
     A[model.support_] = model.dual_coef_.T

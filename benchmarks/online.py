@@ -1,9 +1,10 @@
-"""Epochs of the online learners on a precomputed stack, in passes over the stack of the same run.
+"""Epochs of the online learners on a precomputed stack, in passes over the stack in the same run.
 
     python benchmarks/online.py [name ...]       epochs, fits, m3k, memory (all by default)
 
 The size is that of Cortes et al. 2013, table 3, NP: 1366 samples, 3 classes, 69 kernels, float32. Random labels are the
-worst case: nearly every visit is a violation, and every violation reads its rows of all kernels.
+worst case: nearly every visited sample violates its margin, and every violation reads the rows of that sample in all
+kernels.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def cpu(call) -> float:
 
 
 def epochs(n: int = N, kernels: int = KERNELS, repeats: int = 5) -> None:
-    """The marginal cost of an epoch: ten of them, the certificate of each included."""
+    """The cost of one more epoch, measured on ten epochs including their certificates."""
     from multikernel.estimators.baselines.obscure import obscure
     from multikernel.estimators.baselines.online_blocks import KernelBlocks
     from multikernel.estimators.baselines.online_run import Penalty, Sample, power_for
@@ -69,7 +70,7 @@ def epochs(n: int = N, kernels: int = KERNELS, repeats: int = 5) -> None:
 
 
 def fits(n: int = N, kernels: int = KERNELS, repeats: int = 3) -> None:
-    """Whole fits of ten epochs, checks of the stack and averages included."""
+    """Whole fits of ten epochs, including checks of the stack and averages."""
     from multikernel import OBSCUREClassifier, UFOMKLClassifier, stack_kernels
 
     K, y = nonplant(n, kernels)

@@ -1,11 +1,11 @@
-"""The frame's figures, each as a multiple of work done in the same run; `make bench` prints them with their bars.
+"""Speed and memory of fits as multiples of other work in the same run; `make bench` prints them with their bars.
 
     python benchmarks/run.py [name ...]       passes, machine, memory, start (all by default)
 
-passes    whole fits on a precomputed stack, checks included, in passes over the stack (np.tensordot(beta, K, 1))
+passes    whole fits on a precomputed stack, including checks, in passes over the stack (np.tensordot(beta, K, 1))
 machine   the single-kernel machine against scikit-learn's SVC on the same matrix, cold and warm-started
 memory    peak memory of a fit above the caller's stack, as a fraction of the stack
-start     import, and the first fit of a new process, as fractions of what they may take
+start     import, and the first fit of a new process, as fractions of the time allowed
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def timed(call) -> float:
 
 
 def ratio(call, unit, repeats: int = REPEATS) -> float:
-    """Return median time of ``call`` over median time of ``unit``, taken in turn."""
+    """Return the median time of ``call`` divided by the median time of ``unit``, measured alternately."""
     pairs = [(timed(call), timed(unit)) for _ in range(repeats)]
     return float(np.median([c for c, _ in pairs]) / np.median([u for _, u in pairs]))
 
@@ -89,7 +89,7 @@ def resident() -> int:
 
 
 def memory() -> None:
-    # a process each, with every large array given back to the system when it is freed
+    # a process each, in which freed memory of large arrays returns to the system at once
     environment = {**os.environ, "MALLOC_MMAP_THRESHOLD_": "65536"}
     for n, p, C in ((2000, 20, 1), (2000, 8, 1), (2000, 8, 100), (5000, 10, 1), (5000, 10, 100)):
         subprocess.run([sys.executable, __file__, "memory_of", str(n), str(p), str(C)], env=environment, check=True)

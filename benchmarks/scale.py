@@ -1,10 +1,10 @@
-"""Explicit features: how an epoch grows with n, what predictions cost, and a table of numbers by random features.
+"""Explicit features: growth of an epoch with n, cost of predictions, random features on numeric columns, hashing.
 
     python benchmarks/scale.py [name ...]       growth, predict, tabular, hashing (all by default)
 
 growth     processor time of an epoch through all samples from n = 10,000 to 100,000 (to 1,000,000:
            papers/2005-sonnenburg/run.py), as an exponent of n; 20 weighted degree kernels on sequences of 42 letters
-predict    time of 100,000 predictions in fractions of a minute, and their distance from the kernel expansion on some
+predict    time of 100,000 predictions in fractions of a minute, and the difference of some from the kernel expansion
 tabular    100,000 samples of 50 columns: random Fourier features of five widths and linear kernels of column groups,
            trained to a gap of 1e-2, in fractions of five minutes of processor time
 hashing    the objective with hashed d-mers, relative to the exact one, by the number of slots

@@ -3,7 +3,8 @@
     python benchmarks/selection.py [stack] [fixed] [learned]        all by default
 
 Seven values of C, three folds, n = 1000, 20 kernels: a precomputed stack, Gaussian kernels of given widths, and of
-learned ones. The figure is the ratio of median times, taken in turn; that of processor time is printed beside it.
+learned widths. The figure is the ratio of median times, measured alternately; the ratio of processor times is printed
+too.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Kernels on sequences and the FASTA reader, each in multiples of work done in the same run.
+"""Kernels on sequences and the FASTA reader, as multiples of other work in the same run.
 
     python benchmarks/sequences.py [name ...]       grams, fasta (both by default)
 
 grams    Gram matrices of 2000 sequences of length 200, from strings to float64, on one thread, in NumPy comparison
          sweeps (for i: (S == S[i]).sum(1) over the same bytes)
-fasta    a file of 100,000 records of which 1,000 are corrupted: every corruption must be reported with its place; in
-         times of splitting the same bytes into lines and joining them again
+fasta    a file of 100,000 records of which 1,000 are corrupted: every corruption must be reported with its line; as a
+         multiple of the time of splitting the same bytes into lines and joining them again
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ REPEATS = 5
 
 
 def cpu_time(call, repeats: int) -> float:
-    """Return the least processor time of some calls."""
+    """Return the smallest processor time of several calls."""
     times = []
     for _ in range(repeats):
         began = time.process_time()
@@ -52,7 +52,7 @@ def grams(n: int = 2000, repeats: int = REPEATS) -> None:
 
 
 def corrupted(n: int, wrong: int) -> tuple[bytes, dict[int, int]]:
-    """Return a FASTA file, and the line of the fault of every corrupted record."""
+    """Return a FASTA file and the lines of the errors of its corrupted records."""
     from multikernel.datasets import dna
 
     rng = np.random.default_rng(0)

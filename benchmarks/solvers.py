@@ -1,4 +1,4 @@
-"""What `auto` rests on: every solver on the same problems, in passes over the stack, the fastest marked.
+"""Every solver on the same problems, in passes over the stack, the fastest marked: the evidence for what `auto` takes.
 
 python benchmarks/solvers.py [n]        samples, 500 by default
 """
@@ -43,7 +43,7 @@ def main(n: int) -> None:
         problem = Problem(DenseGram(stack, n_threads=available_threads()), SVC(target, C), mixing_for(norm))
         figures = {}
         for name in REGISTRY:
-            # the conic programme of some hundred samples takes minutes
+            # the conic program of several hundred samples takes minutes
             if missing_needs(get_solver(name), problem) or (name == "qcqp" and n > 100):
                 continue
             seconds, unit = [], []

@@ -1,9 +1,9 @@
-"""Regression and one class: whole fits against scikit-learn's machine on the uniform mix of the kernels, in one run.
+"""Regression and one class: whole fits against scikit-learn's machine on the mean of the kernels, in one run.
 
     python benchmarks/tasks.py [name ...]       regression, oneclass (both by default)
 
-A fit may take 10 times the baseline's time or 150 passes over the stack, whichever is more. Gaps are recomputed here in
-float64 from weights and coefficients alone.
+A fit may take 10 times the time of scikit-learn or 150 passes over the stack, whichever is more. Gaps are recomputed
+here in float64 from weights and coefficients.
 """
 
 from __future__ import annotations

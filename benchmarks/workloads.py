@@ -4,7 +4,7 @@ A stack is a float32 array (p, n, n). Each kernel is divided by its variance in 
 
     v_k = mean_i K_k[i, i] - mean_ij K_k[i, j]        over the training block,
 
-and the test stack (p, n_test, n) is divided by the same number. Speed is told in passes: the median time of
+and the test stack (p, n_test, n) is divided by the same number. Times are given in passes; a pass is the median time of
 reading the whole stack once.
 """
 
@@ -88,7 +88,7 @@ def one_pass(K: np.ndarray, repeats: int = 5) -> float:
 def views(
     n_classes: int = 102, per_class: int = 15, n_kernels: int = 48, seed: int = 7
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Make a problem of many classes: views of them in 20 columns, each under Gaussian kernels of four widths.
+    """Make a problem of many classes: several sets of 20 columns, each with Gaussian kernels of four widths.
 
     Classes lie in 17 groups, a centre being that of its group plus one of its own; view by view the centres count
     fully, for six tenths, for three tenths, or not at all, and the noise is 0.7.

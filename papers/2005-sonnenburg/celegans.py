@@ -1,12 +1,11 @@
-"""Sonnenburg, Raetsch & Schaefer 2005, Figure 4: which positions tell true splice sites from false ones.
+"""Sonnenburg, Raetsch & Schaefer 2005, Figure 4: the positions that separate true splice sites from false ones.
 
     MULTIKERNEL_DATA=... python papers/2005-sonnenburg/celegans.py figure4 [--n 65000]
     MULTIKERNEL_DATA=... python papers/2005-sonnenburg/celegans.py windows [--n 100000]
 
 figure4   one sub-kernel for each of 54 positions around the site: celegans-figure4.png and .csv beside this file
-windows   weighted degree kernels of 20 degrees in windows of the whole sequence, beside one plain weighted degree
-kernel:
-          celegans-windows.png and .csv
+windows   weighted degree kernels of 20 degrees in windows of the whole sequence, compared with one weighted degree
+          kernel: celegans-windows.png and .csv
 
 Both train on part 0 and test on the 100,000 sequences of part 1: areas under the precision-recall and the ROC curve.
 Position 0 is the A of the AG that every sequence has, true site or not.
@@ -31,9 +30,9 @@ from multikernel.kernels import PositionBlocks, WeightedDegree
 
 HERE = Path(__file__).parent
 AG = 197
-# names of the sub-kernels that see nothing else
+# names of the sub-kernels that cover only the AG
 CONSTANT = ("(degree=1)[197:198]", "(degree=1)[198:199]", "window=(197, 198)", "window=(198, 199)")
-# upstream of the site: where pyrimidines are, and as many positions before them
+# upstream of the site: the positions of the pyrimidine tract, and equally many positions before it
 TRACT, BEFORE = (-20, -4), (-40, -24)
 
 
@@ -50,10 +49,10 @@ def windows(length: int, width: int = 4, reach: int = 60, far: int = 40) -> list
 
 
 def fit(name: str, kernels, train, test, **options) -> MKLClassifier:
-    """Fit a model, print what it took and what it is worth."""
+    """Fit a model; print its time, memory, gap and scores."""
     began, cpu = time.perf_counter(), time.process_time()
     with warnings.catch_warnings():
-        # sub-kernels of the AG are constant, and are to be seen to get no weight
+        # sub-kernels of the AG are constant; the experiment shows that they get no weight
         warnings.filterwarnings("ignore", message=".*constant on the training samples")
         model = MKLClassifier(kernels, gram="features", **options).fit(*train)
     seconds, cpu = time.perf_counter() - began, time.process_time() - cpu
@@ -71,7 +70,7 @@ def fit(name: str, kernels, train, test, **options) -> MKLClassifier:
 
 
 def describe(model: MKLClassifier) -> PositionImportance:
-    """Print what the profiles say of the AG, of their peak and of the pyrimidine tract; return them."""
+    """Print the profiles at the AG, at their peak and in the pyrimidine tract; return the profiles."""
     importance = position_importance(model)
     for quantity in ("weights", "contributions"):
         profile = importance.profile(quantity)
@@ -81,19 +80,19 @@ def describe(model: MKLClassifier) -> PositionImportance:
             f"positions {TRACT[0]} to {TRACT[1] - 1} {tract:.3f}, {BEFORE[0]} to {BEFORE[1] - 1} {before:.3f}",
             flush=True,
         )
-    # they add nothing to the decision function, and what the solver left them with is not part of the profile
+    # constant sub-kernels add nothing to the decision function: their tiny weights are not part of the profile
     constant = [beta for name, beta in zip(model.kernel_names_, model.weights_, strict=True) if is_constant(name)]
     print(f"    weights_ of the constant sub-kernels: {sum(constant):.2g}", flush=True)
     return importance
 
 
 def is_constant(name: str) -> bool:
-    """Whether a sub-kernel sees nothing but the AG."""
+    """Whether a sub-kernel covers only the AG."""
     return any(part in name for part in CONSTANT)
 
 
 def consensus(model: MKLClassifier, first: int = -20, last: int = 6) -> str:
-    """Return the letter of the largest weight at every position around the AG, a point where none was learned."""
+    """Return the letter of largest weight at every position around the AG; a point where no letter has a weight."""
     motifs = top_motifs(model, 10**6, length=1, positions=(AG + first, AG + last))
     letters = {each.position: each.motif for each in reversed(motifs) if each.weight > 0}
     return "".join(letters.get(place, ".") for place in range(AG + first, AG + last))
@@ -109,11 +108,11 @@ def figure4(args: argparse.Namespace, train, test) -> None:
 
 
 def by_windows(args: argparse.Namespace, train, test) -> None:
-    """One sub-kernel for each window, beside one kernel for all."""
+    """One sub-kernel for each window, compared with one kernel for the whole sequence."""
     length = len(train[0][0])
     options = {"C": args.C, "tol": args.tol, "n_jobs": args.threads}
     fit("one weighted degree kernel", [WeightedDegree(20)], train, test, **options)
-    # and what begins and ends in the AG
+    # and the d-mers that begin and end in the AG
     itself = [WeightedDegree(2, window=(AG, AG + 1)), WeightedDegree(1, window=(AG + 1, AG + 2))]
     kernels = [PositionBlocks(WeightedDegree(20), windows(length)), *itself]
     for norm in args.norms:
@@ -126,7 +125,7 @@ def by_windows(args: argparse.Namespace, train, test) -> None:
 
 
 def draw(importance: PositionImportance, name: str, title: str, first: int, last: int) -> None:
-    """Save the two profiles as a picture, and those around the site as a table."""
+    """Save the two profiles as a picture, and the positions around the site as a table."""
     import matplotlib
 
     matplotlib.use("Agg")

@@ -4,12 +4,12 @@
     python papers/2005-sonnenburg/run.py growth [--sizes 10000 31623 100000 316228 1000000]
 
 fit       weighted degree kernels split by degree, d = 1, ..., 20; time, peak memory, and 100,000 predictions, some
-          of them held against the kernel expansion (not with --no-predict)
+          of them compared with the kernel expansion (unless --no-predict)
 growth    processor seconds of an epoch through all samples, against their number: growth.csv and growth.svg beside
           this file
 
-splice42 is read from the folder named by MULTIKERNEL_DATA, acceptors and donors together, where that is set; dna is
-generated.
+splice42 (acceptors and donors together) is read from the folder named by MULTIKERNEL_DATA; dna is generated, and the
+default without that folder.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ def model(C: float, tol: float, **options) -> MKLClassifier:
 
 
 def peak_gib() -> float:
-    """Return the most memory that this process has held."""
+    """Return the peak memory of this process."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
 
 
 def fit(args: argparse.Namespace) -> None:
-    """Train, and say what it took."""
+    """Train; print time, memory and gap."""
     S, y = sequences(args.data, args.n + N_TEST, args.length)
     began, cpu = time.perf_counter(), time.process_time()
 
@@ -79,7 +79,7 @@ def fit(args: argparse.Namespace) -> None:
 
 
 def predict(fitted: MKLClassifier, S: np.ndarray, y: np.ndarray, args: argparse.Namespace) -> None:
-    """Predict, and hold some of the outputs against the kernel expansion."""
+    """Predict; compare some of the outputs with the kernel expansion."""
     began = time.perf_counter()
     f = fitted.decision_function(S[args.n :])
     seconds = time.perf_counter() - began
@@ -95,7 +95,7 @@ def predict(fitted: MKLClassifier, S: np.ndarray, y: np.ndarray, args: argparse.
 
 
 def growth(args: argparse.Namespace) -> None:
-    """Measure an epoch at several sizes, and draw it."""
+    """Measure an epoch at several sizes, and plot the times."""
     import matplotlib
 
     matplotlib.use("svg")

@@ -23,7 +23,7 @@ from multikernel.datasets import make_related_classes, make_simplex
 from multikernel.kernels import Linear, pairwise_output_kernels
 
 BASE = {"examples": 300, "classes": 3, "kernels": 3}
-# what grows, and over which sizes; the paper prints the ends
+# the number that grows, and its sizes; the paper prints the smallest and the largest
 SIZES = {
     "examples": (100, 200, 500, 1000, 2000, 5000),
     "classes": (3, 6, 12, 25, 50, 100),
@@ -32,7 +32,7 @@ SIZES = {
 SMALL = {"examples": (30, 60), "classes": (3, 6), "kernels": (2, 4)}
 # examples for the forms that go to a conic solver
 FORMS = (60, 120, 240)
-# the slopes that the paper prints, and ours at most
+# the slopes that the paper prints, and the bar for ours
 PAPER = {
     "QP, unfolded": {"examples": 2.5, "classes": 1.8},
     "QCQP, unfolded (9)": {"examples": 3.0, "classes": 2.0, "kernels": 2.3},
@@ -110,14 +110,14 @@ def grow(solver: str, what: str, sizes: tuple[int, ...], repeats: int = 3) -> Gr
 
 
 def arrangement(centers: tuple[tuple[float, float], ...]) -> tuple[np.ndarray, np.ndarray]:
-    """Return the distances between three classes, and those of the kernel on them that is learned (Figure 4)."""
+    """Return the distances between three class centres, and those of the learned kernel on the classes (Figure 4)."""
     X, y = make_related_classes(300, centers=centers, random_state=0)
     model = MKLClassifier([Linear()], multiclass="joint", output_kernels=pairwise_output_kernels(3), n_jobs=1)
     return pdist(np.array(centers)), pdist(model.fit(X, y).class_embedding_)
 
 
 def main(small: bool) -> dict[str, Growth]:
-    """Print the table, ours beside the paper's, and the distances of Figure 4."""
+    """Print the table, ours next to the paper's, and the distances of Figure 4."""
     sizes = SMALL if small else SIZES
     seconds_of("auto", *toy(60, 3, 2), repeats=1)
     ours = {}

@@ -3,7 +3,7 @@
     python papers/2009-ying/run.py [--small] [--output FOLDER]
 
 Ten random splits into 60 % training and 40 % test, mu = C = 10, no intercepts, and both methods stop when the weights
-change by at most 1e-4 in all. The paper does not print its Gaussian widths; ours are 2^-4, ..., 2^5 times the median
+change by at most 1e-4 in sum. The paper does not print its Gaussian widths; ours are 2^-4, ..., 2^5 times the median
 squared distance, on columns of unit variance. LSR-CV chooses one of these kernels and C in {0.1, 1, ..., 1000} by five
 folds. Figure 1 is drawn from ``history_`` and a callback. The data are read from MULTIKERNEL_DATA; ``--small`` takes
 60 samples of wine, three widths and one split.

@@ -3,11 +3,11 @@
     python papers/2013-cortes/run.py [--small] [--coding paper|better] [--output FOLDER]
 
 1000 examples, five folds, 7 or 8 Gaussian kernels, gamma_0 of M3K the largest feasible one, C chosen on a grid (by
-three inner folds of each training part). The paper refers to an earlier one for columns and widths, and prints neither.
-Its accuracies of 79 to 86 % are those of columns as they come: spambase's 57 unscaled ones, and splice's 60 letters
-numbered 1 to 4 (``--coding paper``); standardised columns, and one column for each letter and place, raise every method
-above 90 % (``--coding better``). The data are read from MULTIKERNEL_DATA; results are written as they
-come, and a run that was stopped goes on where it was; ``--small`` takes 120 examples, three folds and C = 1.
+three inner folds of each training part). The paper refers to an earlier paper for columns and widths, and prints
+neither. Its accuracies of 79 to 86 % agree with unchanged columns: the 57 unscaled columns of spambase, and the 60
+letters of splice numbered 1 to 4 (``--coding paper``). With standardised columns, and one column for each letter and
+position, every method exceeds 90 % (``--coding better``). The data are read from MULTIKERNEL_DATA. Every result is
+written at once, and a run that was stopped continues where it was; ``--small`` takes 120 examples, three folds, C = 1.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from multikernel.inspection import Comparison, compare
 from multikernel.kernels import rbf_family
 
 METHODS = ("uniform", "alignf", "joint", "m3k")
-# accuracy in percent and what is printed after it
+# accuracy in percent, and the number that the paper prints after it
 PAPER = {
     "splice": {"uniform": "84.8 ± 2.20", "alignf": "86.1 ± 1.28", "joint": "84.9 ± 2.63", "m3k": "86.3 ± 0.75"},
     "spambase": {"uniform": "81.3 ± 2.84", "alignf": "82.0 ± 2.34", "joint": "79.2 ± 2.42", "m3k": "85.7 ± 1.57"},
@@ -63,7 +63,7 @@ def table(name: str, coding: str, small: bool, folder: Path | None) -> Compariso
         X, y, METHODS,
         kernels=rbf_family(gammas=[2.0**e for e in GAMMAS[name, coding]]),
         cv=StratifiedKFold(3 if small else 5, shuffle=True, random_state=0),
-        # Gaussian kernels have K(x, x) = 1 as they are
+        # Gaussian kernels have K(x, x) = 1 without normalisation
         params={"normalize": None},
         grid=None if small else {"C": COSTS},
         results=None if folder is None else folder / "results.jsonl",
@@ -74,7 +74,7 @@ def table(name: str, coding: str, small: bool, folder: Path | None) -> Compariso
 
 
 def main() -> None:
-    """Print both halves of the table beside the paper's."""
+    """Print both halves of the table next to the paper's."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--small", action="store_true", help="120 examples, three folds, C = 1")
     parser.add_argument("--coding", choices=("paper", "better"), default="paper", help="columns as they come or scaled")

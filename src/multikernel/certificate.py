@@ -51,9 +51,9 @@ def relative_gap(upper: float, lower: float, floor: float) -> float:
 
 def certify(point: Point) -> Certificate:
     """Certify the point as it stands."""
-    machine, mixing = point.problem.machine, point.problem.mixing
+    machine = point.problem.machine
     upper, intercept = point.primal
-    lower = machine.dual(point.a) - 0.5 * mixing.support(point.q)[0]
+    lower = machine.dual(point.a) - 0.5 * point.support
     return Certificate(upper, lower, intercept, machine.floor)
 
 

@@ -101,6 +101,11 @@ class Point:
         return np.maximum(self.quadratic_forms, 0.0)
 
     @cached_property
+    def support(self) -> float:
+        """Support function of the set of weights at q, twice the penalty in the dual value."""
+        return self.problem.mixing.support(self.q)[0]
+
+    @cached_property
     def f(self) -> np.ndarray:
         """Outputs of the combined kernel, without intercept."""
         return self.outputs.mix(self.beta)
@@ -126,7 +131,7 @@ class Point:
         if kernels is not None:
             self._outputs.update(a, kernels)
         self.a = a
-        self._forget("quadratic_forms", "q", "f", "primal")
+        self._forget("quadratic_forms", "q", "support", "f", "primal")
 
     def take_kernels(self, kernels: np.ndarray, beta: np.ndarray, mixing: Mixing) -> Point:
         """Return a point of some kernels, with their weights, these coefficients, and what is known of the outputs."""
@@ -136,7 +141,7 @@ class Point:
     def set_outputs(self, kernels: np.ndarray, part: Outputs | np.ndarray | float) -> None:
         """Replace the outputs of some kernels, see `Outputs.put`."""
         self.outputs.put(kernels, part)
-        self._forget("quadratic_forms", "q", "f", "primal")
+        self._forget("quadratic_forms", "q", "support", "f", "primal")
 
     def _forget(self, *names: str) -> None:
         for name in names:

@@ -1,6 +1,7 @@
 """UFO-MKL and OBSCURE as estimators: kernels, stacks and features, when to stop, and what is refused."""
 
 import pickle
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from multikernel import OBSCUREClassifier, UFOMKLClassifier, stack_kernels
 from multikernel.estimators.baselines.linear_features import LinearFeatures
 from multikernel.estimators.baselines.online_blocks import KernelBlocks
+from multikernel.estimators.baselines.online_run import Run
 from multikernel.kernels import RBF, KernelBank, Linear
 
 pytestmark = quiet
@@ -198,16 +200,21 @@ def test_indefinite_kernels_are_refused_or_repaired():
     assert model.score(stack_kernels([K[1], bad]), Y) > 0.6
 
 
-def test_a_kernel_that_proves_indefinite_in_training_is_repaired(monkeypatch):
-    met = []
+def test_a_kernel_that_proves_indefinite_in_training_is_refused_or_repaired(monkeypatch):
+    run, met = Run.run, []
 
-    def suspect(self, solution):
-        met.append(solution.curvature)
-        return np.array([0]) if len(met) == 1 else np.zeros(0, int)
+    def suspect(self, *args):
+        result = run(self, *args)
+        met.append(result.curvature)
+        # as if the first run had met a negative curvature of the first kernel
+        return replace(result, curvature=np.where(np.arange(len(K)) == 0, -1e3, np.inf)) if len(met) == 1 else result
 
-    monkeypatch.setattr("multikernel.training.core.TrainingKernels.negative_curvature", suspect)
+    monkeypatch.setattr(Run, "run", suspect)
     UFOMKLClassifier("precomputed", psd="clip", max_iter=3).fit(stack_kernels(K), Y)
     assert len(met) == 2 and np.all(met[0] > 0)
+    met.clear()
+    with pytest.raises(ValueError, match="'kernel_0' must be positive semidefinite"):
+        UFOMKLClassifier("precomputed", max_iter=3).fit(stack_kernels(K), Y)
 
 
 def test_features_need_linear_kernels():

@@ -34,7 +34,7 @@ def test_a_stream_does_not_depend_on_its_parts(learner):
 def test_a_stream_goes_on_from_a_fit():
     model = UFOMKLClassifier(NAMED, average=False, max_iter=50, random_state=0).fit(X, Y)
     m, norms = model._stream.current(STREAM, np.array([1.0, 0.0, power_for(3), np.inf]))
-    outputs = np.hstack(model._expansion.features.maps(X)) @ model._stream.predictor(m).T
+    outputs = np.hstack(model.model_.expansion.features.maps(X)) @ model._stream.predictor(m).T
     value = online_value(norms, outputs, Y, 1.0 / N, 0.0, exponent(3))
     assert value == pytest.approx(model.history_["primal"][-1], rel=1e-9)
     model.partial_fit(X[:5], Y[:5])

@@ -221,9 +221,9 @@ def test_binary_mkl_on_all_pairs_agrees_with_a_conic_solver(reg, balanced):
 
 @pytest.mark.loops
 def test_drawn_pairs_are_different_balanced_and_read_from_the_kernels():
-    from multikernel.estimators.baselines.weights import Targets
+    from multikernel.estimators.baselines.weights import TargetValues
 
-    targets = Targets(THREE, 3, np.ones(N))
+    targets = TargetValues(THREE, 3, np.ones(N))
     pairs = draw_pairs(DenseGram(STACK), targets, 200, True, np.random.RandomState(0))
     assert len(pairs) == 200
     assert np.sum(pairs.labels > 0) == 100

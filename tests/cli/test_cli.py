@@ -15,7 +15,7 @@ def test_the_demo_learns_compares_and_certifies():
     for heading in ("kernel", "weight", "contribution", "accuracy alone"):
         assert heading in result.output
     for row in (
-        "learned mix",
+        "learned weights",
         "uniform sum of all kernels",
         "best single kernel",
         "relative duality gap",

@@ -155,10 +155,10 @@ def test_an_indefinite_kernel_is_named_with_its_eigenvalue_ratio(gram):
 
 def test_an_indefinite_kernel_met_in_training_is_refused_or_repaired(monkeypatch):
     # the search before training is made blind, so that only the curvature met in training can tell
-    from multikernel.estimators import base
     from multikernel.gram import soundness as checks
     from multikernel.gram.definite import Definiteness
     from multikernel.gram.inspect import Inspection
+    from multikernel.training import train as trained
 
     blind = Definiteness(np.zeros(1), np.ones(1), np.zeros(1, bool))
     monkeypatch.setattr(checks, "probe_definiteness", lambda *args, **options: blind)
@@ -171,8 +171,8 @@ def test_an_indefinite_kernel_met_in_training_is_refused_or_repaired(monkeypatch
         outputs = problem.gram.apply(y)
         return replace(solution, dual_coef=y, outputs=outputs) if outputs @ y < 0 else solution
 
-    base_solve = base.solve
-    monkeypatch.setattr(base, "solve", solve)
+    base_solve = trained.solve
+    monkeypatch.setattr(trained, "solve", solve)
     sentence = "The kernel 'good' must be positive semidefinite. Got a smallest eigenvalue of -9 times the largest"
     with pytest.raises(ValueError, match=re.escape(sentence)):
         fit_stack(M, normalize=None)

@@ -121,7 +121,7 @@ def test_test_rows_are_normalised_as_the_training_samples_were(steps, fit_interc
     whole = (
         steps is not None and "center" in steps and (not fit_intercept or "cosine" in steps[steps.index("center") :])
     )
-    assert model._expansion.n_kept == (len(X) if whole else len(model.support_))
+    assert len(model.model_.expansion.kept) == (len(X) if whole else len(model.support_))
 
     stacked = MKLClassifier("precomputed", **options).fit(stack_kernels(raw_stack(X)), Y)
     bank = KernelBank.fit(KERNELS, X)
@@ -143,7 +143,7 @@ def test_a_large_test_set_is_taken_block_by_block(monkeypatch):
     model = MKLClassifier(KERNELS, n_jobs=2).fit(X, Y)
     stacked = MKLClassifier("precomputed", n_jobs=2).fit(stack_kernels(raw_stack(X)), Y)
     whole = model.decision_function(X_TEST), stacked.decision_function(stack_kernels(raw_stack(X, X_TEST)))
-    monkeypatch.setattr(expansion, "_BLOCK_BYTES", 3 * 8 * len(model.support_))
+    monkeypatch.setattr(expansion, "BLOCK_BYTES", 3 * 8 * len(model.support_))
     np.testing.assert_allclose(model.decision_function(X_TEST), whole[0])
     np.testing.assert_allclose(stacked.decision_function(stack_kernels(raw_stack(X, X_TEST))), whole[1])
 

@@ -227,7 +227,7 @@ def test_pairs_interrupted_after_a_certificate_keep_the_best_weights(monkeypatch
 
 
 def test_pairs_interrupted_before_any_certificate_have_no_weights(monkeypatch):
-    stop_at(monkeypatch, pairs, "ascend_pairs", 4)
+    stop_at(monkeypatch, pairs, "ascend_pairs", 1)
     model = TwoStageClassifier(KERNELS, weights=BinaryMKLWeights())
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, TWO)

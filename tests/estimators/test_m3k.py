@@ -14,10 +14,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 
 from multikernel import M3KClassifier, M3KClassifierCV, MKLClassifier, stack_kernels
-from multikernel.estimators import m3k
 from multikernel.estimators.baselines import KernelMarginWeights
 from multikernel.kernels import RBF, Linear
 from multikernel.theory import kernel_margin
+from multikernel.training import margin_targets
 
 pytestmark = inexact
 
@@ -196,8 +196,8 @@ def test_one_class_is_refused():
 def test_the_search_chooses_as_a_grid_search_and_shares_the_margins(monkeypatch):
     stack, y = views(n=60, seed=4)
     counted = []
-    original = m3k.margin_table
-    monkeypatch.setattr(m3k, "margin_table", lambda *args: counted.append(1) or original(*args))
+    original = margin_targets.margin_table
+    monkeypatch.setattr(margin_targets, "margin_table", lambda *args: counted.append(1) or original(*args))
     folds = StratifiedKFold(3)
     grid = {"C": [0.05, 1.0], "gamma0_fraction": [0.3, 0.9, 1.0]}
     base = M3KClassifier("precomputed", normalize=None, tol=1e-5)

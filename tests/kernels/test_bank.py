@@ -29,7 +29,9 @@ from multikernel.kernels import (
     resolve_columns,
     take_columns,
 )
+from multikernel.kernels.bank import compute_tiles
 from multikernel.kernels.distances import quantile_distance
+from multikernel.threads import Team
 
 
 def inner(X, Y):
@@ -175,11 +177,13 @@ def test_bank():
         "two: rbf(width=1)",
         "two: rbf(width=2)",
     ]
-    assert [bank.claims_psd(k) for k in range(6)] == [True, True, True, False, True, True]
+    assert bank.known_psd.tolist() == [True, True, True, False, True, True]
     assert bank.steps == ("variance",) and not hasattr(spec[0], "n_features_in_")
     np.testing.assert_allclose(bank.raw(2, frame[:3], frame), X[:3][:, [3, 0]] @ X[:, [3, 0]].T)
     np.testing.assert_allclose(bank.raw_diag(2, frame), (X[:, [3, 0]] ** 2).sum(axis=1))
+    np.testing.assert_array_equal(bank.raw_diags(X), [bank.raw_diag(k, X) for k in range(6)])
     np.testing.assert_allclose(bank.raw(2, X), bank.raw(2, frame))
+    assert bank.without_features() == [name for name in bank.names if name != "lin"]
     some = pickle.loads(pickle.dumps(bank.take([4, 2])))
     assert some.names == ["two: rbf(width=1)", "lin"]
     assert np.array_equal(some.raw(0, frame), bank.raw(4, frame))
@@ -226,6 +230,46 @@ def test_raw_each_equals_raw(d):
         for k, K in seen.items():
             assert np.array_equal(K, bank.raw(k, *arguments))
     assert sorted(k for k, _ in bank.raw_each(X, kernels=[5, 0, 2])) == [0, 2, 5]
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e-25, 1e25])
+def test_exponentials_in_single_precision_where_its_range_allows(unit):
+    X = unit * samples(20, 4)
+    bank = KernelBank.fit([RBF(), RBF(factor=2.0), Matern()], X)
+    for arguments in ((X,), (X[:3], X)):
+        seen = dict(bank.raw_each(*arguments, dtype=np.float32))
+        for k, K in seen.items():
+            # the squares of tiny and huge distances are out of the range of single precision; Matern is no exponential
+            assert K.dtype == (np.float32 if unit == 1.0 and k < 2 else np.float64)
+            np.testing.assert_allclose(K, bank.raw(k, *arguments), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("n_threads", [1, 3])
+@pytest.mark.parametrize("columns", [(), (2,)], ids=["vector", "columns"])
+@pytest.mark.parametrize("factors", [False, True])
+def test_tiles_are_the_kernels_and_their_products(factors, columns, n_threads, monkeypatch):
+    monkeypatch.setattr("multikernel.kernels.bank.ROWS", 7)
+    rng = np.random.default_rng(0)
+    X = samples(30, 4)
+    bank = KernelBank.fit([*rbf_family([1, 2]), Linear(), ("a", RBF(), [0])], X)
+    kernels = [3, 0, 2]
+    u = rng.random((3, 30)) if factors else np.ones((3, 30))
+    weight = rng.standard_normal((30, *columns))
+    weight[rng.random(30) < 0.6] = 0.0
+    exact = np.array([bank.raw(k, X) for k in kernels])
+    products = np.array([K @ (own.reshape(-1, *[1] * len(columns)) * weight) for K, own in zip(exact, u, strict=True)])
+    out = np.zeros((3, 30, 30))
+    arguments = bank, X, kernels, weight, Team(n_threads)
+    for got in (
+        compute_tiles(*arguments, list(out), factors=u if factors else None),
+        compute_tiles(*arguments, factors=u if factors else None),
+    ):
+        np.testing.assert_allclose(got, products, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(out, exact, rtol=1e-10, atol=1e-12)
+    assert np.array_equal(out, out.transpose(0, 2, 1))
+    # without weights nothing is computed unless it is kept
+    assert not compute_tiles(bank, X, kernels, np.zeros(30), Team(1)).any()
+    assert compute_tiles(bank, X, [], weight, Team(1)).shape == (0, *weight.shape)
 
 
 @pytest.mark.parametrize(
@@ -288,4 +332,4 @@ def test_gaussian_process_kernels():
     np.testing.assert_allclose(bank.raw(0, X), gp.RBF(2.0)(X[:, :2]), rtol=1e-12)
     np.testing.assert_allclose(bank.raw_diag(0, X), np.ones(30))
     np.testing.assert_allclose(bank.raw_diag(1, X), gp.DotProduct().diag(X))
-    assert not bank.claims_psd(0)
+    assert not bank.known_psd[0]

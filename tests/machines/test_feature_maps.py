@@ -27,7 +27,7 @@ from multikernel.kernels import (
 )
 from multikernel.kernels.approximate import hash_places
 from multikernel.kernels.degree_features import PlaceModel
-from multikernel.kernels.feature_maps import FeatureMaps, has_features
+from multikernel.kernels.feature_maps import FeatureMaps
 
 
 def brute_degrees(codes, size, weight, kernel, p):
@@ -234,6 +234,6 @@ def test_bad_parameters_of_hashing():
 
 
 def test_which_kernels_have_features():
-    assert has_features(Polynomial(2)) and not has_features(Polynomial(2, coef0=-1.0))
-    assert not has_features(Polynomial(8).fit(np.zeros((3, 50))))
-    assert not has_features(RBF())
+    assert Polynomial(2).has_features and not Polynomial(2, coef0=-1.0).has_features
+    assert not Polynomial(8).fit(np.zeros((3, 50))).has_features
+    assert not RBF().has_features

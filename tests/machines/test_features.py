@@ -178,7 +178,7 @@ def test_regression_by_features():
 
 
 def test_auto_takes_features_when_there_are_many_samples(monkeypatch):
-    monkeypatch.setattr("multikernel.training.featured.LARGE", 50)
+    monkeypatch.setattr("multikernel.training.prepare.LARGE", 50)
     S, y = planted(60)
     assert MKLClassifier(WeightedDegree(3)).fit(S, y).gram_.kind == "features"
     assert MKLClassifier(WeightedDegree(3)).fit(S[:40], y[:40]).gram_.kind == "dense"

@@ -8,7 +8,7 @@ from reference_margin import conic_largest, eta_of, margin_programme, margins_at
 
 from multikernel import TwoStageClassifier, stack_kernels
 from multikernel.estimators.baselines import KernelMarginWeights
-from multikernel.gram.base import Gram
+from multikernel.gram.dense import DenseGram
 from multikernel.mixing import (
     SmallestMargins,
     largest_margin,
@@ -50,21 +50,14 @@ def test_a_class_of_one_sample_is_as_similar_to_itself_as_its_diagonal():
     assert margins[0] == pytest.approx(stack[0][0, 0] - max(others))
 
 
-class CountingGram(Gram):
-    """Counts the rows that are read, kernel by kernel."""
+class CountingGram(DenseGram):
+    """Counts the rows that products with the kernels read, kernel by kernel."""
 
-    kind = "counting"
+    read = 0
 
-    def __init__(self, stack):
-        self.stack, self.read = stack, 0
-        self.n_kernels, self.n_samples, self.dtype = len(stack), stack.shape[1], stack.dtype
-
-    def rows(self, idx, kernels=None):
-        self.read += len(idx) * (self.n_kernels if kernels is None else len(kernels))
-        return self.stack[:, idx] if kernels is None else self.stack[kernels][:, idx]
-
-    def diag(self):
-        return np.einsum("kii->ki", self.stack)
+    def apply(self, v, kernels=None):
+        self.read += np.count_nonzero(v) * (self.n_kernels if kernels is None else len(kernels))
+        return super().apply(v, kernels)
 
 
 def test_the_coefficients_take_one_pass_over_the_kernels():
@@ -87,7 +80,6 @@ def test_cuts_lie_above_the_margin_and_touch_it(kind):
         assert len(groups) == len(rows) and value == pytest.approx(table.value(beta), abs=1e-14)
         lines = rows.sum(axis=0)[None] if kind == "mean" else rows
         assert (lines @ beta).min() == pytest.approx(value, abs=1e-14)
-        assert np.all(lines @ other >= table.value(other) - 1e-12) or kind == "smallest"
         assert (lines @ other).min() >= table.value(other) - 1e-12
 
 
@@ -179,6 +171,9 @@ def test_what_leaves_a_set_is_in_it_and_best(case):
     rng = np.random.default_rng(case)
     A = rng.normal(size=(5, 5))
     H, q = A @ A.T, rng.random(5) + 0.05
+    if mixing.norm > 1:
+        # the model must fall in every weight, or its minimum is inside the ball: |H (b - beta)| < min q / 2
+        H *= 0.01 / np.linalg.norm(H, 2)
     others = list(members(mixing, gamma0, rng))
     beta = mixing.start(5)
     value, best = mixing.support(q)
@@ -203,7 +198,7 @@ def test_what_leaves_a_set_is_in_it_and_best(case):
     for other in others:
         assert other @ q <= value * (1 + 1e-9)
         assert np.sum(s / closed) <= np.sum(s / other) * (1 + 1e-6)
-        assert model(step) <= model(other) + 1e-6 or mixing.norm > 1
+        assert model(step) <= model(other) + 1e-6
     zero, _ = mixing.support(np.zeros(5))
     assert zero == 0.0
     assert_member(mixing, gamma0, mixing.closed_form(beta, np.zeros(5)))

@@ -139,8 +139,8 @@ def test_the_search_is_its_best_estimator():
     assert search.objective_ == pytest.approx(best.objective_, rel=1e-9) and search.duality_gap_ <= EXACT["tol"]
     for name in ("weights_", "dual_coef_", "intercept_", "support_"):
         np.testing.assert_allclose(getattr(search, name), getattr(best, name), atol=1e-4, err_msg=name)
-        assert getattr(search, name) is getattr(search.best_estimator_, name)
-    assert type(search.best_estimator_) is MKLClassifier and "_lent" not in vars(search.best_estimator_)
+        np.testing.assert_array_equal(getattr(search, name), getattr(search.best_estimator_, name))
+    assert type(search.best_estimator_) is MKLClassifier and search.best_estimator_.model_ is search.model_
     assert search.score(STACK, Y) == best.score(STACK, Y)
     assert (search.C_, search.norm_) == (search.best_params_["C"], search.best_params_["norm"])
     assert search.n_splits_ == 3 and search.C == 1.0

@@ -14,11 +14,11 @@ from multikernel.machines.ridge import Ridge as RidgeMachine
 from multikernel.machines.svc import SVC
 from multikernel.machines.svr import SVR
 from multikernel.mixing.norms import Simplex
-from multikernel.model_selection.folds import order
-from multikernel.model_selection.lending import Lent, Solved
-from multikernel.model_selection.shared_kernels import Spare
+from multikernel.model_selection.folds import paths
 from multikernel.problem import Point, Problem
 from multikernel.solve import solve
+from multikernel.training.core import Fit, Target
+from multikernel.training.train import from_fit
 
 
 def test_refit():
@@ -39,11 +39,11 @@ def test_refit():
 def test_the_refit_starts_from_the_folds(multiclass, cv, monkeypatch):
     starts = []
 
-    def spy(problem, *args, **options):
-        starts.append((problem, options["start"]))
-        return solve(problem, *args, **options)
+    def spy(problem, *args, start=None, **options):
+        starts.append((problem, start))
+        return solve(problem, *args, start=start, **options)
 
-    monkeypatch.setattr("multikernel.estimators.base.solve", spy)
+    monkeypatch.setattr("multikernel.training.train.solve", spy)
     data = load_iris()
     weight = np.arange(150) % 5.0
     kernels = rbf_family([0.5, 2.0, 8.0])
@@ -89,7 +89,7 @@ def test_the_callers_data_are_never_written():
 
 def test_paths_are_walked_down_and_norms_are_kept_apart():
     points = [{"C": C, "epsilon": e, "norm": r} for C in (1.0, 2.0) for e in (0.1, 0.2) for r in (1, 2)]
-    walked = [[points[i] for i in path] for path in order(points)]
+    walked = [[points[i] for i in path] for path in paths(points)]
     assert [[point["C"] for point in path] for path in walked] == [[2.0, 1.0]] * 4
     assert [path[0]["norm"] for path in walked] == [1, 1, 2, 2]
 
@@ -120,29 +120,11 @@ def test_outputs_of_coefficients_on_their_bounds_are_known_at_the_next_cost():
     labels = np.where(Y == Y[0], 1.0, -1.0)
     for old, new in ((1e-3, 1e-4), (1e-3, 3e-3), (1e3, 1e2)):
         before, after = SVC(labels, old), SVC(labels, new)
-        lent = Lent(None)
-        lent.start = [Solved(before, solve(Problem(gram, before, Simplex())), None)]
-        (start,) = lent.starts([after], [None])
+        found = solve(Problem(gram, before, Simplex()))
+        previous = Fit(None, (Target(before, Simplex(), "before", True),), (found,))
+        (start,) = from_fit(previous)([Target(after, Simplex(), "after", True)])
         a, (b, F) = start.coef, start.known
         # nothing, or almost nothing, of what is known is to be brought up to date
         assert np.count_nonzero(a - b) < 0.2 * len(a)
         np.testing.assert_allclose(F, gram.apply(b), atol=1e-12 * np.abs(F).max())
-        old = lent.start[0].solution
-        np.testing.assert_array_equal(a, after.warm_start(before, old.dual_coef, old.outputs)[0])
-
-
-def test_memory_is_handed_on_from_fold_to_fold():
-    spare = Spare(largest=5)
-    first = spare.take(2, 4, np.dtype(np.float32))
-    assert first.shape == (2, 4, 4) and first.flags.c_contiguous
-    spare.give(first.base)
-    larger = spare.take(2, 5, np.dtype(np.float32))
-    assert larger.base is first.base and larger.shape == (2, 5, 5)
-    # in use, or of another kind
-    assert spare.take(2, 5, np.dtype(np.float32)).base is not larger.base
-    spare.give(larger.base)
-    double = spare.take(2, 5, np.dtype(np.float64))
-    assert double.dtype == np.float64 and double.base is not larger.base
-    spare.give(double.base)
-    spare.clear()
-    assert spare.take(2, 5, np.dtype(np.float64)).base is not double.base
+        np.testing.assert_array_equal(a, after.warm_start(before, found.dual_coef, found.outputs)[0])

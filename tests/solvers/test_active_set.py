@@ -194,16 +194,16 @@ KERNELS = {
 @pytest.mark.parametrize("normalize", [None, "variance", "center", ["cosine", "center"]])
 @pytest.mark.parametrize("name", KERNELS)
 def test_products_without_rows(name, normalize, columns):
-    from multikernel.kernels.bank import KernelBank
-    from multikernel.training.computed import ComputedKernels
+    from multikernel.training.core import Settings
+    from multikernel.training.prepare import prepare
 
     rng = np.random.default_rng(0)
     X = rng.normal(size=(600, 5))
-    bank = KernelBank.fit(KERNELS[name], X, None, normalize)
-    dense = ComputedKernels(bank, X, None, gram="dense").gram
+    dense = prepare(KERNELS[name], X, None, Settings("the test", normalize, gram="dense")).gram
     v = rng.normal(size=600 if columns is None else (600, columns))
     for n_threads in (1, 2):
-        lazy = ComputedKernels(bank, X, None, gram="lazy", n_threads=n_threads).gram
+        settings = Settings("the test", normalize, gram="lazy", n_threads=n_threads)
+        lazy = prepare(KERNELS[name], X, None, settings).gram
         v[rng.permutation(600)[:500]] = 0.0
         expected = dense.apply(v)
         np.testing.assert_allclose(lazy.apply(v), expected, rtol=1e-9, atol=1e-9)
@@ -214,7 +214,7 @@ def test_products_without_rows(name, normalize, columns):
         # rows that are kept are multiplied where they lie
         lazy.rows(np.flatnonzero(v.reshape(600, -1).any(axis=1)))
         np.testing.assert_allclose(lazy.apply(v), expected, rtol=1e-9, atol=1e-9)
-        beta = rng.uniform(size=bank.n_kernels)
+        beta = rng.uniform(size=dense.n_kernels)
         np.testing.assert_allclose(lazy.combine(beta, idx), dense.combine(beta, idx), atol=1e-10)
 
 

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.optimize
 from certificates import support_value
 from problems import NORMS
+from scipy.optimize import OptimizeResult
 
+from multikernel.gram.dense import DenseGram
+from multikernel.machines.svc import SVC
 from multikernel.mixing.cones import ConeRows, solve_conic
-from multikernel.mixing.norms import Ball, Simplex, mixing_for
+from multikernel.mixing.highs import HighsProgramme
+from multikernel.mixing.norms import Ball, PlainSum, Simplex, mixing_for
+from multikernel.problem import Problem
+from multikernel.solve import solve
 from multikernel.solvers.conic_cuts import minimise_conic, project_to_level
 from multikernel.solvers.cut_model import CutModel, minimise_linear, minimise_smooth
 from multikernel.solvers.silp import LinearMaster
@@ -159,3 +166,57 @@ def test_curvature_of_the_support_function():
         slope = [(ball.support(q + step * e)[1] - ball.support(q - step * e)[1]) / (2 * step) for e in np.eye(3)]
         assert ball.support_curvature(q) == pytest.approx(np.array(slope), rel=1e-4, abs=1e-7)
     assert not Ball(2.0).support_curvature(np.zeros(3)).any()
+
+
+def failed_programme(*args, **kwargs):
+    """What SciPy returns where HiGHS gives up."""
+    return OptimizeResult(status=4, x=None, ineqlin=OptimizeResult(marginals=None))
+
+
+def test_a_failed_linear_programme_leaves_the_known_weights(monkeypatch):
+    monkeypatch.setattr("scipy.optimize.linprog", failed_programme)
+    model, known = CutModel(PlainSum(), 2), np.ones(2)
+    model.add(1.0, np.array([0.5, 0.2]))
+    assert minimise_linear(np.array(model.g), np.array(model.q), PlainSum()) is None
+    # a conic programme is tried next
+    assert model.minimise(known)[1] == pytest.approx(0.65)
+    monkeypatch.setattr("multikernel.solvers.cut_model.find_spec", lambda name: None)
+    beta, lower = model.minimise(known)
+    assert lower == -np.inf
+    np.testing.assert_array_equal(beta, known)
+    np.testing.assert_array_equal(model.minimise()[0], PlainSum().start(2))
+
+
+def test_the_answer_of_a_master_before_it_failed_is_used(monkeypatch):
+    real, calls = scipy.optimize.linprog, []
+
+    def fails_later(*args, **kwargs):
+        calls.append(args)
+        return real(*args, **kwargs) if len(calls) == 1 else failed_programme()
+
+    monkeypatch.setattr("scipy.optimize.linprog", fails_later)
+    # at the uniform weights the model is a hundred times larger than at its minimum: it is solved again in that unit
+    g, Q = np.array([1.0, 0.01]), np.array([[1.98, 0.0], [0.0, 0.0]])
+    beta, multipliers = minimise_linear(g, Q, Simplex())
+    assert len(calls) == 2
+    assert beta == pytest.approx([1.0, 0.0]) and multipliers.sum() == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("answers", [0, 3])
+def test_a_run_whose_linear_programmes_fail_ends_with_the_best_model(monkeypatch, answers):
+    real, count = HighsProgramme.minimise, [0]
+
+    def fails(self, cost):
+        count[0] += 1
+        return real(self, cost) if count[0] <= answers else None
+
+    monkeypatch.setattr(HighsProgramme, "minimise", fails)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 4))
+    stack = np.array([np.exp(-((x[:, None] - x) ** 2)) for x in X.T])
+    problem = Problem(DenseGram(stack), SVC(np.sign(X[:, 0] + 0.5 * X[:, 1])), Simplex())
+    solution = solve(problem, "silp", tol=1e-9)
+    assert solution.status == "stalled"
+    optimum = solve(problem, "newton", tol=1e-9)
+    assert solution.lower <= optimum.upper and solution.upper >= optimum.lower
+    assert solution.weights.sum() == pytest.approx(1.0)

@@ -71,8 +71,7 @@ def test_the_trace_term_and_lemma_4(seed):
         T, inside, pairs = trace_term(gamma, traces, gamma0)
         if np.isfinite(gamma0):
             assert (T, inside, pairs) == pytest.approx(sets_by_hand(gamma, traces, gamma0))
-        # T is the largest trace of any mix with mu . gamma >= gamma0: lemmas 2 and 3
-        if np.isfinite(gamma0):
+            # T is the largest trace of any mix with mu . gamma >= gamma0: lemmas 2 and 3
             mix = linprog(-traces, -gamma[None], [-gamma0 + 1e-12], A_eq=np.ones((1, 8)), b_eq=[1.0])
             assert pytest.approx(-mix.fun, rel=1e-7) == T
         values.append(T)

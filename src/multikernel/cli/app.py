@@ -27,7 +27,7 @@ def demo(
     norm: float = typer.Option(1.0, min=1.0, help="Norm of the weights."),
     cost: float = typer.Option(1.0, "--C", min=1e-6, help="Cost C of the losses."),
 ) -> None:
-    """Learn a mix of kernels on the breast cancer data; compare it with the sum and the best kernel."""
+    """Learn weights of kernels on the breast cancer data; compare with the sum and the best single kernel."""
     from multikernel.cli.demo import run_demo
 
     run_demo(splits, norm, cost)
@@ -43,13 +43,13 @@ def compare(
     factors: str = typer.Option("", help="Instead of widths: multiples of the median distance."),
     cv: int = typer.Option(5, min=2, help="Folds."),
     scoring: str | None = typer.Option(None, help="Any scorer of scikit-learn; accuracy or r2 by default."),
-    cost: str = typer.Option("", "--C", help="Cost of the losses; several are chosen among by inner cross-validation."),
-    normalize: str = typer.Option("", help="Normalisation, such as 'center,cosine' or 'none'; else each method's own."),
-    sample: int | None = typer.Option(None, min=4, help="Draw this many samples."),
-    seed: int = typer.Option(0, help="Seed of the folds and the draw."),
+    cost: str = typer.Option("", "--C", help="Cost of the losses; of several, inner cross-validation chooses one."),
+    normalize: str = typer.Option("", help="Normalisation, such as 'center,cosine' or 'none'; default: each method's."),
+    sample: int | None = typer.Option(None, min=4, help="Use this many samples, drawn at random."),
+    seed: int = typer.Option(0, help="Seed of the folds and of the drawn samples."),
     standardize: bool = typer.Option(True, help="Bring columns to mean zero and variance one."),
-    output: Path | None = typer.Option(None, help="Folder for the table, the plot and the results as they come."),
-    resume: bool = typer.Option(True, help="Take up results that are in the folder."),
+    output: Path | None = typer.Option(None, help="Folder for the table, the plot and the results."),
+    resume: bool = typer.Option(True, help="Keep the results in the folder; compute the missing."),
     quiet: bool = typer.Option(False, "--quiet", help="No progress bar."),
 ) -> None:
     """Compare methods on your data: one table and one plot over the same splits."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
 
 import numpy as np
+
+from multikernel.inspection.methods import did_you_mean
 
 KERNELS = ("rbf", "linear", "polynomial", "laplacian", "cosine")
 
@@ -23,7 +24,7 @@ def load_table(path: Path, target: str, standardize: bool = True) -> tuple[Any, 
     target : str
         The column, or the array, of the targets.
     standardize : bool
-        Whether the columns of samples are brought to mean zero and variance one.
+        Whether to scale every column of samples to mean zero and variance one.
 
     Returns
     -------
@@ -43,7 +44,7 @@ def load_table(path: Path, target: str, standardize: bool = True) -> tuple[Any, 
     try:
         frame = pd.read_csv(path, sep=_separator(path), skipinitialspace=True)
     except (ValueError, OSError) as error:
-        # errors of the reader and of the encoding are ValueErrors
+        # pandas' parser errors and encoding errors are ValueErrors too
         raise ValueError(f"The file '{path}' must be a table with a line of names. Got: {_one_line(error)}") from error
     if target not in frame.columns:
         raise ValueError(_absent("column", target, list(map(str, frame.columns)), path))
@@ -63,7 +64,7 @@ def load_table(path: Path, target: str, standardize: bool = True) -> tuple[Any, 
 
 
 def _separator(path: Path) -> str:
-    """Return what separates the columns: the one of , ; tab | most frequent in the line of names, else blanks."""
+    """Return the column separator: the most frequent of , ; tab | in the header, or blanks if it has none of them."""
     with path.open(encoding="utf-8") as file:
         names = file.readline().strip()
     found = max(",;\t|", key=names.count)
@@ -99,10 +100,8 @@ def _load_archive(path: Path, target: str, standardize: bool) -> tuple[Any, np.n
 
 
 def _absent(kind: str, name: str, there: list[str], path: Path) -> str:
-    near = get_close_matches(name, there, 1)
-    hint = f" Did you mean {near[0]!r}?" if near else ""
     shown = ", ".join(there[:12]) + (f" and {len(there) - 12} more" if len(there) > 12 else "")
-    return f"The {kind} '{name}' is not in '{path}', which holds {shown}.{hint}"
+    return f"The {kind} '{name}' is not in '{path}', which holds {shown}.{did_you_mean(name, there)}"
 
 
 def _scaled(X: np.ndarray, standardize: bool) -> np.ndarray:
@@ -113,14 +112,13 @@ def _scaled(X: np.ndarray, standardize: bool) -> np.ndarray:
 
 
 def make_kernels(names: Sequence[str], widths: Sequence[float], factors: Sequence[float]) -> list[Any]:
-    """Return the kernels named: Gaussian ones at the given widths or multiples of the median distance."""
+    """Return the kernels of these names; Gaussian ones at the given widths or multiples of the median distance."""
     from multikernel import kernels
 
     chosen: list[Any] = []
     for name in names:
         if name not in KERNELS:
-            near = get_close_matches(name, KERNELS, 1)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
+            hint = did_you_mean(name, KERNELS)
             raise ValueError(f"The kernels must be among {', '.join(KERNELS)}. Got {name!r} instead.{hint}")
         if name == "rbf":
             chosen += kernels.rbf_family(widths) if widths else kernels.rbf_family(factors=list(factors) or None)
@@ -130,12 +128,12 @@ def make_kernels(names: Sequence[str], widths: Sequence[float], factors: Sequenc
 
 
 def words(text: str) -> list[str]:
-    """Return the parts of 'a,b, c'."""
+    """Return the parts of a list such as 'a,b, c'."""
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
 def numbers(text: str, option: str) -> list[float]:
-    """Return the positive numbers of '0.1,1,10'."""
+    """Return the positive numbers of a list such as '0.1,1,10'."""
     try:
         found = [float(part) for part in words(text)]
     except ValueError:
@@ -163,30 +161,10 @@ def run_compare(
     resume: bool = True,
     verbose: int = 1,
 ) -> Any:
-    """Read, compare, write; return the comparison.
+    """Read the data, compare the methods, write the results; return the comparison.
 
-    Parameters
-    ----------
-    path : Path
-        The data.
-    target, methods, kernels, widths, factors, C, normalize : str
-        As on the command line; several values of C are chosen among by inner cross-validation.
-    cv : int
-        Folds, shuffled with the seed.
-    scoring : str or None
-        A scorer of scikit-learn.
-    sample : int or None
-        Number of samples drawn at random.
-    seed : int
-        Of the folds and the draw.
-    standardize : bool
-        Whether columns are standardised.
-    output : Path or None
-        Folder for results.jsonl, table.csv, fits.csv and comparison.png.
-    resume : bool
-        Whether results that are there are taken up.
-    verbose : int
-        0 for no progress bar.
+    Parameters are those of the command (`multikernel.cli.app.compare`). ``output`` gets results.jsonl, table.csv,
+    fits.csv and comparison.png; among several values of C each method chooses by inner cross-validation.
     """
     from sklearn.model_selection import KFold, StratifiedKFold
     from sklearn.utils.multiclass import type_of_target

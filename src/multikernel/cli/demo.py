@@ -1,8 +1,7 @@
-"""The main job on data that scikit-learn bundles.
+"""``multikernel demo``: learn weights of kernels on data that come with scikit-learn.
 
-Ten features of cell nuclei come as three natural groups (the mean, the error and the worst value of each);
-three groups of noise are added. Every group is seen through Gaussian kernels of several widths: which of
-them matter?
+Ten features of cell nuclei come in three groups (the mean, the error and the worst value of each feature); three groups
+of noise are added. Every group has Gaussian kernels of several widths, and the model learns which of them matter.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from sklearn.model_selection import cross_val_score, train_test_split
 from sklearn.preprocessing import StandardScaler
 
 from multikernel.estimators import MKLClassifier
-from multikernel.kernels import RBF
+from multikernel.kernels import RBF, rbf_family
 
 GROUPS = {
     "mean": slice(0, 10),
@@ -28,12 +27,11 @@ GROUPS = {
     "noise 2": slice(40, 50),
     "noise 3": slice(50, 60),
 }
-FACTORS = (1.0, 2.0, 4.0)
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """One split: the learned mix, and held-out accuracies of it, the uniform mix and each kernel."""
+    """One split: the learned model, and held-out accuracies of the model, the uniform sum and each kernel alone."""
 
     model: MKLClassifier
     mix: float
@@ -45,14 +43,14 @@ class Comparison:
 def make_kernels() -> list[tuple[str, RBF, slice]]:
     """Return one Gaussian kernel per group and width, the width a multiple of the median distance."""
     return [
-        (f"{group}, width x {factor:g}", RBF(factor=factor), columns)
+        (f"{group}, width x {kernel.factor:g}", kernel, columns)
         for group, columns in GROUPS.items()
-        for factor in FACTORS
+        for kernel in rbf_family(factors=[1.0, 2.0, 4.0])
     ]
 
 
 def load_samples(seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Return the standardised features with the noise beside them, and the names of the classes."""
+    """Return the standardised features with thirty columns of noise, and the names of the classes."""
     data = load_breast_cancer()
     noise = np.random.default_rng(seed).normal(size=(len(data.data), 30))
     return np.hstack([StandardScaler().fit_transform(data.data), noise]), data.target_names[data.target]
@@ -63,7 +61,7 @@ def compare(X: np.ndarray, y: np.ndarray, norm: float, C: float, seed: int) -> C
     kernels = make_kernels()
     A, B, a, b = train_test_split(X, y, train_size=0.5, stratify=y, random_state=seed)
     model = MKLClassifier(kernels, norm=norm, C=C).fit(A, a)
-    # the plain sum at cost C / p is the mean of the kernels at cost C
+    # the sum of p kernels at cost C / p has the predictions of their mean at cost C
     uniform = MKLClassifier(kernels, norm=np.inf, C=C / len(kernels)).fit(A, a)
     singles = [MKLClassifier([kernel], C=C) for kernel in kernels]
     validated = [cross_val_score(single, A, a, cv=3).mean() for single in singles]
@@ -89,7 +87,7 @@ def run_demo(splits: int = 3, norm: float = 1.0, C: float = 1.0, console: Consol
     names = [name for name, _, _ in make_kernels()]
     console.print(
         f"Breast cancer: {len(X)} samples, three groups of ten features and three groups of noise, each "
-        f"through {len(FACTORS)} Gaussian kernels (widths in multiples of the median distance). "
+        f"with {len(names) // len(GROUPS)} Gaussian kernels (widths in multiples of the median distance). "
         f"Means over {splits} random halves.\n",
         highlight=False,
     )
@@ -112,12 +110,12 @@ def _kernel_table(names: list[str], results: list[Comparison]) -> Table:
     weights = np.mean([result.model.weights_ for result in results], axis=0)
     shares = np.mean([result.model.kernel_contributions_ for result in results], axis=0)
     alone = np.mean([result.alone for result in results], axis=0)
-    table = Table(title="What the mix learned")
+    table = Table(title="Learned weights")
     table.add_column("kernel")
     for heading in ("weight", "contribution", "accuracy alone"):
         table.add_column(heading, justify="right")
     for k, name in enumerate(names):
-        ends = k % len(FACTORS) == len(FACTORS) - 1
+        ends = (k + 1) % (len(names) // len(GROUPS)) == 0
         row = (f"{weights[k]:.3f}", f"{shares[k]:.3f}", f"{alone[k]:.3f}")
         table.add_row(name, *row, style=None if weights[k] > 5e-4 else "dim", end_section=ends)
     return table
@@ -125,7 +123,7 @@ def _kernel_table(names: list[str], results: list[Comparison]) -> Table:
 
 def _accuracy_table(results: list[Comparison]) -> Table:
     rows = {
-        "learned mix": [result.mix for result in results],
+        "learned weights": [result.mix for result in results],
         "uniform sum of all kernels": [result.uniform for result in results],
         "best single kernel (cross-validated)": [result.alone[result.best] for result in results],
     }

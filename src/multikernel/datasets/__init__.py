@@ -1,4 +1,4 @@
-"""Data to learn from: the toy problems of the papers, and real sets read from a folder of yours."""
+"""Data to learn from: the toy problems of the papers, and real data sets read from a folder that the user names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the generators share: checked parameters and balanced labels."""
+"""Checks of parameters, and balanced labels, for the generators of data."""
 
 from __future__ import annotations
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from multikernel.datasets.checks import check_integer, check_real
-
-# sequences turned into letters at a time
-_ROWS = 1 << 14
+from multikernel.kernels.sequences.alphabet import look_up
 
 
 def dna(
@@ -26,13 +24,13 @@ def dna(
     n : int, default=2000
         Number of sequences.
     length : int, default=200
-        Their length.
+        Length of each sequence.
     motif : str, default='GATTACAGGCAT'
         The planted motif, of the letters A, C, G, T.
     at : int, optional
-        Its place; by default the middle.
+        The place where the motif begins; by default the middle.
     mutation : float, default=0.25
-        The chance of each of its letters to be drawn anew.
+        The probability that a letter of the motif is replaced by a random one.
     seed : int, default=10
         Seed of the draw.
 
@@ -66,7 +64,5 @@ def dna(
     change = rng.random(planted.shape) < mutation
     planted[change] = rng.integers(0, 4, change.sum())
     codes[1::2, place : place + len(motif)] = planted
-    letters = np.frombuffer(b"ACGT", np.uint8)
-    for start in range(0, n, _ROWS):
-        codes[start : start + _ROWS] = letters[codes[start : start + _ROWS]]
+    look_up(np.frombuffer(b"ACGT", np.uint8), codes.reshape(-1), codes.reshape(-1))
     return codes.view(f"S{length}").ravel(), y

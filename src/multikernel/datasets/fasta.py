@@ -1,7 +1,7 @@
-"""FASTA files: every record that can be read, and for every one that cannot its line, its number and the reason.
+"""FASTA files: the records that can be read, and the line, the number and the reason for each that cannot.
 
-A record is a line ``>id description`` and the lines of letters up to the next one. Blank lines, blanks among the
-letters and lines that begin with ``;`` mean nothing; line ends of any system are understood. Letters are kept as they
+A record is a line ``>id description`` and the lines of letters up to the next such line. Blank lines, blanks among the
+letters and lines that begin with ``;`` are skipped; line ends of any system are understood. Letters are kept as they
 are: kernels read upper and lower case alike and treat ambiguity codes (N, R, Y, ... X, B, Z), gaps and stops as unknown
 letters, which match nothing, not even themselves.
 """
@@ -24,8 +24,8 @@ _IUPAC = {
     "rna": b"ACGTURYSWKMBDHVN-.",
     "protein": _LETTERS + b"*-.",
 }
+# the first two bytes of compressed files
 _GZIP = b"\x1f\x8b"
-_SHOWN = 5
 
 
 class FastaError(ValueError):
@@ -147,7 +147,7 @@ def read_fasta(source: str | os.PathLike | IO, *, alphabet: str | None = None, e
 
 
 class _Reader:
-    """One record after the other."""
+    """Reads the lines of a file and keeps one record after the other."""
 
     def __init__(self, letters: bytes, strict: bool) -> None:
         self.records = FastaRecords()
@@ -193,7 +193,7 @@ class _Reader:
 
     def read(self, lines: Iterator[bytes]) -> None:
         """Read all lines."""
-        astray = False
+        reported = False
         for line in lines:
             self.line += 1
             if line.startswith(b">"):
@@ -205,8 +205,8 @@ class _Reader:
                 if self.header is not None:
                     self.parts.append(line)
                     self.part_lines.append(self.line)
-                elif not astray:
-                    astray = True
+                elif not reported:
+                    reported = True
                     self.problem(self.line, "", "there are letters before the first header")
 
 
@@ -272,8 +272,7 @@ def _shown(wrong: bytes) -> str:
 
 
 def _summary(records: FastaRecords) -> str:
-    problems = records.problems
-    shown = "; ".join(str(problem) for problem in problems[:_SHOWN])
-    more = f"; and {len(problems) - _SHOWN} more, all in 'problems'" if len(problems) > _SHOWN else ""
-    one = len(problems) == 1
-    return f"{len(problems)} FASTA {'record was' if one else 'records were'} left out: {shown}{more}."
+    """Return a sentence with the first problem and the number of the others."""
+    n = len(records.problems)
+    more = f"; and {n - 1} more, all in 'problems'" if n > 1 else ""
+    return f"{n} FASTA {'record was' if n == 1 else 'records were'} left out: {records.problems[0]}{more}."

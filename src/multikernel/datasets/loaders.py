@@ -1,4 +1,4 @@
-"""Real data, read from a folder of yours: ``<folder>/<group>/<name>.npz`` with ``<group>.md`` to describe it.
+"""Real data sets, read from a folder that the user names: files ``<group>/<name>.npz``, described in ``<group>.md``.
 
 The library ships no data and downloads none. The folder is the argument ``data_dir`` or the environment
 variable ``MULTIKERNEL_DATA``; `available` lists what is there, `load` reads one set.

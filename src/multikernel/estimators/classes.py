@@ -1,73 +1,24 @@
-"""What classifiers share before and after training: samples with their classes, and scores that become classes."""
+"""Prediction rules of the classifiers: outputs become scores, and scores become classes and probabilities."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
 import numpy as np
+from scipy.special import log_softmax, softmax
 from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
-from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.metaestimators import available_if
 
 from multikernel.estimators.base import BaseMKL
-from multikernel.estimators.validation import check_samples, check_targets, check_weight
-from multikernel.kernels.bank import take_rows
+from multikernel.losses import Logistic, Multinomial
 
 
-@dataclass(frozen=True)
-class ClassSamples:
-    """Training samples of a classifier.
+class ClassifierFace(ClassifierMixin, BaseMKL):
+    """A classifier: one output for two classes, one for each of more, or one for each pair of them."""
 
-    Attributes
-    ----------
-    X : samples or KernelStack
-        What kernels are made of; a stack keeps its rows of weight zero, other samples do not.
-    weight : ndarray or None
-        The weights of these, None for equal ones.
-    kept : ndarray of int
-        Which of the caller's samples have a positive weight.
-    y, codes : ndarrays
-        Their classes, as the caller named them and as numbers.
-    own : ndarray
-        Their weights, ones without weights.
-    """
-
-    X: Any
-    weight: np.ndarray | None
-    kept: np.ndarray
-    y: np.ndarray
-    codes: np.ndarray
-    own: np.ndarray
-
-
-def check_classes(estimator: Any, X: Any, y: Any, sample_weight: Any) -> ClassSamples:
-    """Return valid samples of at least two classes.
-
-    Sets: ``classes_`` of the estimator, and what `check_samples` sets.
-    """
-    X = check_samples(estimator, X, reset=True)
-    y = check_targets(estimator, X, y)
-    check_classification_targets(y)
-    weight = check_weight(X, sample_weight)
-    kept = np.arange(len(y)) if weight is None else np.flatnonzero(weight)
-    estimator.classes_, codes = np.unique(y[kept], return_inverse=True)
-    if len(estimator.classes_) < 2:
-        raise ValueError(
-            f"{type(estimator).__name__} needs samples of at least 2 classes. "
-            f"Got one class only: {estimator.classes_.tolist()[0]!r}."
-        )
-    own = np.ones(len(kept)) if weight is None else weight[kept]
-    if weight is not None and not estimator._precomputed and len(kept) < len(y):
-        X, weight = take_rows(X, kept), own
-    return ClassSamples(X, weight, kept, y[kept], codes, own)
-
-
-class ScoreClassifier(ClassifierMixin, BaseMKL):
-    """A classifier with one output for two classes and one for each of more."""
-
-    classes_: np.ndarray
+    multiclass: str = "joint"
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Return how clearly each sample belongs to each class.
@@ -80,10 +31,13 @@ class ScoreClassifier(ClassifierMixin, BaseMKL):
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_classes)
-            Two classes: positive values for ``classes_[1]``. More: one column per class.
+            Two classes: positive values for ``classes_[1]``. More: one column per class; for "ovo" the votes
+            of the pairs plus their outputs, squeezed so that they only break ties.
         """
         outputs = self._outputs(X)
-        return outputs[:, 0] if len(self.classes_) == 2 else outputs
+        if len(self.classes_) == 2:
+            return outputs[:, 0] if outputs.shape[1] == 1 else outputs[:, 1] - outputs[:, 0]
+        return pairwise_votes(outputs, len(self.classes_)) if self.multiclass == "ovo" else outputs
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the class of each sample.
@@ -124,6 +78,77 @@ class ScoreClassifier(ClassifierMixin, BaseMKL):
             # what scikit-learn checks before it compares takes longer than a warm start of a small problem
             return float(np.mean(predicted == y))
         return accuracy_score(y, predicted, sample_weight=sample_weight)
+
+
+def _is_loss(estimator: Any, name: str, kind: type) -> bool:
+    loss = estimator.loss
+    return loss == name if isinstance(loss, str) else isinstance(loss, kind)
+
+
+def _has_probabilities(estimator: Any) -> bool:
+    multinomial = _is_loss(estimator, "multinomial", Multinomial)
+    if not multinomial and not _is_loss(estimator, "logistic", Logistic):
+        return False
+    if len(getattr(estimator, "classes_", ())) > 2 and estimator.multiclass != "ovr":
+        if multinomial and estimator.multiclass == "joint":
+            return True
+        raise AttributeError(
+            f"The 'multiclass' parameter of {type(estimator).__name__} must be 'ovr' for probabilities of more than "
+            f"two classes, or 'joint' with loss='multinomial'. Got {estimator.multiclass!r} with the loss "
+            f"{estimator.loss!r} instead."
+        )
+    return True
+
+
+class ProbabilityFace(ClassifierFace):
+    """A classifier whose loss may have probabilities: the multinomial and the logistic one."""
+
+    loss: Any
+
+    @available_if(_has_probabilities)
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return the probability of each class, for the multinomial and the logistic loss.
+
+        Two classes: 1 / (1 + exp(-f)). More, with ``loss="multinomial"`` and ``multiclass="joint"``: exp(f_u) divided
+        by their sum. With ``multiclass="ovr"``: those of each class against the rest, divided by their sum. There are
+        none of pairs, and none of the joint logistic loss, which is that of the largest wrong class. For other losses
+        see `sklearn.calibration.CalibratedClassifierCV`.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_samples, n_features), or KernelStack
+            Samples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Probabilities; rows sum to one.
+        """
+        return softmax(self._log_shares(X), axis=1)
+
+    @available_if(_has_probabilities)
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Return the logarithms of the probabilities, exact also where those are too small for a number.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_samples, n_features), or KernelStack
+            Samples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Logarithms of `predict_proba`.
+        """
+        return log_softmax(self._log_shares(X), axis=1)
+
+    def _log_shares(self, X: Any) -> np.ndarray:
+        """Return logarithms of the probabilities, up to a constant in each row."""
+        scores = self.decision_function(X)
+        if scores.ndim == 1:
+            return np.column_stack([np.zeros(len(scores)), scores])
+        # jointly the outputs themselves; against the rest 1 / (1 + exp(-f))
+        return scores if self.multiclass == "joint" else -np.logaddexp(0.0, -scores)
 
 
 def _plain_classes(y: Any, classes: np.ndarray, n: int) -> bool:

@@ -2,44 +2,22 @@
 
 from __future__ import annotations
 
+from itertools import combinations
 from typing import Any
 
-import numpy as np
-from scipy.special import log_softmax, softmax
-from sklearn.utils.class_weight import compute_class_weight
-from sklearn.utils.metaestimators import available_if
+from multikernel.estimators.classes import ProbabilityFace
+from multikernel.estimators.docstrings import documented
+from multikernel.estimators.validation import GRAM_OR_FEATURES, Samples, check_classes, check_parameters, loss_rule
+from multikernel.kernels.class_kernels import embed_classes
+from multikernel.training.core import Fit
+from multikernel.training.publish import Model
+from multikernel.training.targets import CLASSIFICATION, Classification
 
-from multikernel.estimators.classes import ClassSamples, ScoreClassifier, check_classes, pairwise_votes
-from multikernel.estimators.reporting import warn_unfinished
-from multikernel.estimators.validation import GRAM_OR_FEATURES, check_parameters, loss_rule
-from multikernel.kernels.class_kernels import ClassKernels, class_kernels, embed_classes
-from multikernel.losses import Logistic, Multinomial
-from multikernel.training.featured import is_linear
-from multikernel.training.publish import contributions
-from multikernel.training.targets import CLASSIFICATION, binary_tasks, classification_machine, product_machine
+CLASSIFIER_RULES = {"loss": loss_rule(CLASSIFICATION, "classification"), "gram": GRAM_OR_FEATURES}
 
 
-def _is_loss(estimator: Any, name: str, kind: type) -> bool:
-    loss = estimator.loss
-    return loss == name if isinstance(loss, str) else isinstance(loss, kind)
-
-
-def _has_probabilities(estimator: Any) -> bool:
-    multinomial = _is_loss(estimator, "multinomial", Multinomial)
-    if not multinomial and not _is_loss(estimator, "logistic", Logistic):
-        return False
-    if len(getattr(estimator, "classes_", ())) > 2 and estimator.multiclass != "ovr":
-        if multinomial and estimator.multiclass == "joint":
-            return True
-        raise AttributeError(
-            f"The 'multiclass' parameter of {type(estimator).__name__} must be 'ovr' for probabilities of more than "
-            f"two classes, or 'joint' with loss='multinomial'. Got {estimator.multiclass!r} with the loss "
-            f"{estimator.loss!r} instead."
-        )
-    return True
-
-
-class MKLClassifier(ScoreClassifier):
+@documented
+class MKLClassifier(ProbabilityFace):
     """Classification that learns the weights of its kernels: support vectors, least squares, or any convex loss.
 
     For two classes, with labels y = -1, 1 and the kernels K_1, ..., K_p, it solves
@@ -51,15 +29,7 @@ class MKLClassifier(ScoreClassifier):
 
     Parameters
     ----------
-    kernels : "rbf", kernel, list, or "precomputed", default="rbf"
-        "rbf": Gaussian kernels at several widths around the median distance, on all columns. A list holds
-        kernels of `multikernel.kernels`, callables k(X, Y), families, or triples (name, kernel, columns);
-        parameters of the latter are set as ``name__gamma``. With "precomputed", X is what `stack_kernels`
-        returns.
-    norm : float, default=1.0
-        Norm of the weights, from 1 (few kernels) over 2 (all useful kernels) to infinity (the plain sum).
-    C : float, default=1.0
-        Cost of the losses.
+    <kernels, norm, C>
     loss : {"hinge", "squared", "squared_hinge", "smooth_hinge", "logistic", "multinomial"} or Loss, default="hinge"
         Loss: max(0, 1 - yf), (y - f)^2, max(0, 1 - yf)^2, log(1 + exp(10 (1 - yf))) / 10, log(1 + exp(-yf)), or an
         object of `multikernel.losses` such as ``SmoothHinge(sigma=20)`` or one of your own. In the problem above y'a
@@ -77,77 +47,24 @@ class MKLClassifier(ScoreClassifier):
     fit_intercept : bool, default=True
         Whether the decision function has an intercept, one per column, which asks sum a = 0 of every column; the
         problem of [3]_ has none.
-    normalize : None, "variance", "cosine", "center", "trace" or list of these, default="variance"
-        Scaling of every kernel, learned on the training samples.
-    psd : {"error", "clip", "shift", "flip"}, default="error"
-        What to do about a kernel with negative eigenvalues: refuse it, set them to zero, add a multiple of
-        the identity, or flip their sign. Clipped and flipped kernels keep all training samples.
-    solver : str or Solver, default="auto"
-        Outer algorithm; all reach the same optimum.
-    tol : float, default=1e-3
-        Relative duality gap to reach.
-    max_iter : int, default=500
-        Largest number of outer iterations.
-    class_weight : None, "balanced" or dict, default=None
-        Factors of C by class.
-    gram : {"auto", "dense", "lazy", "memmap", "features"}, default="auto"
-        Where kernels are kept: in memory, computed row by row, in a temporary file, or not at all, with explicit
-        features in their place; "auto" takes features from 20,000 samples on where all kernels have them.
-    memory_limit : float, str or None, default=None
-        Bytes, or a text such as "2GB", that kernels may take; None for half of the free memory.
-    verbose : int, default=0
-        1 shows progress on the terminal, 2 one line per iteration.
-    n_jobs : int or None, default=None
-        Threads; None for all that are available.
-    random_state : int, RandomState or None, default=None
-        For interface's sake: fits are deterministic.
-    callback : callable, default=None
-        Called after each iteration with its row of ``history_``, a dict that has two entries more: "problem", which
-        problem is being solved, and "decision_function", a function that evaluates the iteration's model on samples.
+    <normalize, psd, solver, tol, max_iter, class_weight, gram_or_features, memory_limit, verbose, n_jobs, callback>
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        The classes.
+    <classes_>
     weights_ : ndarray of shape (p,)
         Kernel weights beta. With T problems (more than two classes) of shape (T, p); the other attributes
         likewise gain a first axis, or become lists. With ``multiclass="joint"`` there is one problem, and only
         ``dual_coef_`` and ``intercept_`` gain an axis, one entry per class.
-    kernel_names_ : list of str
-        Names of the kernels.
-    kernel_contributions_ : ndarray of shape (p,)
-        cov(f_k, f) / var(f) over the training samples, f_k = beta_k K_k a: shares that sum to one.
+    <kernel_names_, kernel_contributions_>
     output_kernel_ : ndarray of shape (c, c)
         With output kernels: the learned kernel on the classes, the sum over the pairs of weight times kernel on the
         classes. ``weights_`` and ``kernel_names_`` ("input x output") then have an entry for each pair.
     class_embedding_ : ndarray of shape (c, c - 1)
         With output kernels: points, one a class, with the distances of ``output_kernel_``; longest axes first.
-    dual_coef_ : ndarray of shape (n_support,)
-        Signed coefficients a of the support vectors.
-    support_ : ndarray of shape (n_support,)
-        Rows of the training samples that are support vectors of some problem.
-    intercept_ : float
-        Intercept.
-    objective_, dual_objective_ : float
-        Primal value of the model, and a lower bound on the optimum.
-    duality_gap_ : float
-        Their relative distance.
-    n_iter_ : int
-        Outer iterations.
-    status_ : str
-        "converged", "max_iter", "stalled" or "interrupted".
-    history_ : dict of ndarrays
-        time, upper, lower, gap and number of active kernels after each iteration.
-    solver_ : str
-        The solver that ran.
-    gram_ : GramInfo
-        How the kernels were kept: kind, dtype, nbytes.
+    <dual_coef_, support_, intercept_, certificate, columns>
     pairs_ : list of tuple
         With ``multiclass="ovo"`` and more than two classes: the classes (negative, positive) of each problem.
-    n_features_in_ : int
-        Number of columns of X.
-    feature_names_in_ : ndarray of str
-        Names of the columns, where X was a data frame.
 
     References
     ----------
@@ -194,7 +111,6 @@ class MKLClassifier(ScoreClassifier):
         memory_limit=None,
         verbose=0,
         n_jobs=None,
-        random_state=None,
         callback=None,
     ):
         self.kernels = kernels
@@ -214,7 +130,6 @@ class MKLClassifier(ScoreClassifier):
         self.memory_limit = memory_limit
         self.verbose = verbose
         self.n_jobs = n_jobs
-        self.random_state = random_state
         self.callback = callback
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MKLClassifier:
@@ -234,139 +149,29 @@ class MKLClassifier(ScoreClassifier):
         MKLClassifier
             The fitted estimator.
         """
-        samples = self._checked(lambda: self._check(X, y, sample_weight))
-        codes, own = samples.codes, None if samples.weight is None else samples.own
-        kernels = self._make_kernels(samples.X, samples.weight, linear=self._one_column())
-        cost = self._costs(codes, samples.y, own)
-        self._take_samples(codes, own)
-        outputs = None
-        if self.output_kernels is not None:
-            outputs = class_kernels(self.output_kernels, self.classes_, kernels.names, type(self).__name__)
-        tasks = binary_tasks(codes, self.classes_, self.multiclass if outputs is None else "products")
-        machines = [
-            classification_machine(self, task.y, cost if task.idx is None else cost[task.idx])
-            if outputs is None
-            else product_machine(self, codes, cost, len(self.classes_), outputs.trivial)
-            for task in tasks
-        ]
-        labels = [task.label for task in tasks]
-        solutions = self._solve_all(kernels, machines, [task.idx for task in tasks], labels, outputs)
-        gram = None if outputs is None else outputs.products(kernels.gram)
-        columns, shares = [], []
-        for task, solution in zip(tasks, solutions, strict=True):
-            idx = slice(None) if task.idx is None else task.idx
-            columns.append(np.zeros((len(codes), *solution.dual_coef.shape[1:])))
-            columns[-1][idx] = solution.dual_coef
-            shares.append(contributions(solution.weights, solution.outputs, None if own is None else own[idx], gram))
-        self._store_model(kernels, solutions, np.column_stack(columns), self.fit_intercept, outputs)
-        self._store_classes(outputs)
-        self.kernel_contributions_ = shares[0] if len(tasks) == 1 else np.array(shares)
-        self.support_ = samples.kept[self._support]
-        self._pairwise = len(self.classes_) > 2 and self.multiclass == "ovo"
-        self.__dict__.pop("pairs_", None)
-        if self._pairwise:
-            n = len(self.classes_)
-            self.pairs_ = [(self.classes_[i], self.classes_[j]) for i in range(n) for j in range(i + 1, n)]
-        warn_unfinished(self, solutions, labels)
-        return self
+        check_parameters(self, **CLASSIFIER_RULES)
+        samples = check_classes(self, X, y, sample_weight)
+        spec = self._spec(samples)
+        return self._learn(samples, spec, self._settings(features_need=spec.features_need))
 
-    def _check(self, X: Any, y: Any, sample_weight: Any) -> ClassSamples:
-        """Return valid samples, or raise one sentence about a parameter or about them."""
-        check_parameters(self, loss=loss_rule(CLASSIFICATION, "classification"), gram=GRAM_OR_FEATURES)
-        return check_classes(self, X, y, sample_weight)
+    def _spec(self, samples: Samples) -> Classification:
+        """Return the problems of the samples."""
+        return Classification(
+            type(self).__name__, samples.y, samples.codes, samples.classes, samples.weight, self.loss, self.C,
+            self.norm, self.multiclass, self.class_weight, self.fit_intercept, self.output_kernels,
+        )  # fmt: skip
 
-    def _one_column(self) -> bool:
-        """Whether every problem has one column of coefficients and a loss that goes with explicit features."""
-        joint = len(self.classes_) > 2 and self.multiclass == "joint"
-        return self.output_kernels is None and not joint and is_linear(self.loss)
+    def _set(self, model: Model, fit: Fit, samples: Samples) -> None:
+        super()._set(model, fit, samples)
+        set_class_attributes(self, fit)
 
-    def _take_samples(self, codes: np.ndarray, weight: np.ndarray | None) -> None:
-        """Take note of the classes and weights of the samples that take part: for subclasses."""
 
-    def _store_classes(self, outputs: ClassKernels | None) -> None:
-        """Set what was learned of the classes, or forget what an earlier fit set."""
-        for name in ("output_kernel_", "class_embedding_"):
-            self.__dict__.pop(name, None)
-        if outputs is not None:
-            self.output_kernel_ = outputs.mixed(self.weights_).sum(axis=0)
-            self.class_embedding_ = embed_classes(self.output_kernel_)
-
-    def _costs(self, codes: np.ndarray, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
-        """Return C_i = C * sample weight * class weight."""
-        factors = np.ones(len(self.classes_))
-        if isinstance(self.class_weight, str):
-            counts = np.bincount(codes, weight, len(factors))
-            factors = counts.sum() / (len(factors) * counts)
-        elif self.class_weight is not None:
-            factors = compute_class_weight(dict(self.class_weight), classes=self.classes_, y=y)
-            if not np.all(np.isfinite(factors) & (factors > 0)):
-                raise ValueError(
-                    f"The 'class_weight' parameter of {type(self).__name__} must hold positive numbers. "
-                    f"Got {self.class_weight!r} instead."
-                )
-        cost = self.C * factors[codes]
-        return cost if weight is None else cost * weight
-
-    def decision_function(self, X: Any) -> np.ndarray:
-        """Return how clearly each sample belongs to each class.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame of shape (n_samples, n_features), or KernelStack
-            Samples.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_classes)
-            Two classes: positive values for ``classes_[1]``. More: one column per class; for "ovo" the votes
-            of the pairs plus their outputs, squeezed so that they only break ties.
-        """
-        outputs = self._outputs(X)
-        if len(self.classes_) == 2:
-            return outputs[:, 0] if outputs.shape[1] == 1 else outputs[:, 1] - outputs[:, 0]
-        return pairwise_votes(outputs, len(self.classes_)) if self._pairwise else outputs
-
-    @available_if(_has_probabilities)
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """Return the probability of each class, for the multinomial and the logistic loss.
-
-        Two classes: 1 / (1 + exp(-f)). More, with ``loss="multinomial"`` and ``multiclass="joint"``: exp(f_u) divided
-        by their sum. With ``multiclass="ovr"``: those of each class against the rest, divided by their sum. There are
-        none of pairs, and none of the joint logistic loss, which is that of the largest wrong class. For other losses
-        see `sklearn.calibration.CalibratedClassifierCV`.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame of shape (n_samples, n_features), or KernelStack
-            Samples.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            Probabilities; rows sum to one.
-        """
-        return softmax(self._log_shares(X), axis=1)
-
-    @available_if(_has_probabilities)
-    def predict_log_proba(self, X: Any) -> np.ndarray:
-        """Return the logarithms of the probabilities, exact also where those are too small for a number.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame of shape (n_samples, n_features), or KernelStack
-            Samples.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            Logarithms of `predict_proba`.
-        """
-        return log_softmax(self._log_shares(X), axis=1)
-
-    def _log_shares(self, X: Any) -> np.ndarray:
-        """Return logarithms of the probabilities, up to a constant in each row."""
-        scores = self.decision_function(X)
-        if scores.ndim == 1:
-            return np.column_stack([np.zeros(len(scores)), scores])
-        # jointly the outputs themselves; against the rest 1 / (1 + exp(-f))
-        return scores if self.multiclass == "joint" else -np.logaddexp(0.0, -scores)
+def set_class_attributes(estimator: Any, fit: Fit) -> None:
+    """Set what was learned of the classes: pairs of them, and the kernel on them; forget what an earlier fit set."""
+    for name in ("pairs_", "output_kernel_", "class_embedding_"):
+        vars(estimator).pop(name, None)
+    if len(estimator.classes_) > 2 and estimator.multiclass == "ovo":
+        estimator.pairs_ = list(combinations(estimator.classes_, 2))
+    if (products := fit.targets[0].classes) is not None:
+        estimator.output_kernel_ = products.mixed(estimator.weights_).sum(axis=0)
+        estimator.class_embedding_ = embed_classes(estimator.output_kernel_)

@@ -8,17 +8,20 @@ import numpy as np
 from sklearn.base import TransformerMixin
 from sklearn.metrics import pairwise_distances_chunked
 
-from multikernel.estimators.classes import ScoreClassifier, check_classes
-from multikernel.estimators.reporting import warn_unfinished
-from multikernel.estimators.validation import check_parameters, one_of
+from multikernel.estimators.classes import ClassifierFace
+from multikernel.estimators.docstrings import documented
+from multikernel.estimators.validation import Samples, check_classes, check_parameters, one_of
 from multikernel.machines.ridge import Ridge
-from multikernel.training.publish import contributions
+from multikernel.training.core import Fit
+from multikernel.training.publish import Model
+from multikernel.training.targets import one_problem
 
 # directions whose share of the largest is below this are rounding
 _NEGLIGIBLE = 1e-9
 
 
-class DiscriminantMKLClassifier(TransformerMixin, ScoreClassifier):
+@documented
+class DiscriminantMKLClassifier(TransformerMixin, ClassifierFace):
     """Regularised kernel discriminant analysis that learns the weights of its kernels.
 
     With P the centring, H the class indicators H_ij = sqrt(n / n_j) - sqrt(n_j / n) for y_i = j and -sqrt(n_j / n)
@@ -31,8 +34,7 @@ class DiscriminantMKLClassifier(TransformerMixin, ScoreClassifier):
 
     Parameters
     ----------
-    kernels : "rbf", kernel, list, or "precomputed", default="rbf"
-        As in `MKLClassifier`.
+    <kernels>
     reg : float, default=1e-3
         lambda; the mix of kernels it is added to has trace one.
     norm : float, default=1.0
@@ -44,13 +46,11 @@ class DiscriminantMKLClassifier(TransformerMixin, ScoreClassifier):
         Number of neighbours.
     normalize : None, "cosine", "variance" or list of these, default=None
         Scaling of every kernel before it is centred and divided by its trace.
-    psd, solver, tol, max_iter, gram, memory_limit, verbose, n_jobs, random_state
-        As in `MKLClassifier`.
+    <psd, solver, tol, max_iter, gram, memory_limit, verbose, n_jobs, callback>
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        The classes.
+    <classes_>
     weights_ : ndarray of shape (p,)
         Kernel weights beta, of sum one.
     theta_ : ndarray of shape (p,)
@@ -64,7 +64,8 @@ class DiscriminantMKLClassifier(TransformerMixin, ScoreClassifier):
         the largest first, d at most the number of classes less one.
     centroids_ : ndarray of shape (n_classes, d)
         Means of the classes in the discriminant space.
-    kernel_names_, kernel_contributions_, dual_coef_, n_iter_, status_, history_, solver_, gram_, n_features_in_
+    <kernel_names_, kernel_contributions_, dual_coef_, support_>
+    n_iter_, status_, history_, solver_, gram_, model_, n_features_in_
         As in `MKLClassifier`.
 
     References
@@ -102,7 +103,7 @@ class DiscriminantMKLClassifier(TransformerMixin, ScoreClassifier):
         memory_limit=None,
         verbose=0,
         n_jobs=None,
-        random_state=None,
+        callback=None,
     ):
         self.kernels = kernels
         self.reg = reg
@@ -118,7 +119,7 @@ class DiscriminantMKLClassifier(TransformerMixin, ScoreClassifier):
         self.memory_limit = memory_limit
         self.verbose = verbose
         self.n_jobs = n_jobs
-        self.random_state = random_state
+        self.callback = callback
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> DiscriminantMKLClassifier:
         """Learn the weights of the kernels and the discriminant directions.
@@ -139,36 +140,26 @@ class DiscriminantMKLClassifier(TransformerMixin, ScoreClassifier):
         """
         check_parameters(self, prediction=one_of("centroid", "neighbors"))
         samples = check_classes(self, X, y, sample_weight)
-        codes, own = samples.codes, samples.own
-        kernels = self._make_kernels(samples.X, samples.weight)
         # divided by their mean diagonal the kernels have trace n, not one: lambda becomes n lambda
-        n = float(own.sum())
-        H = indicators(codes, own)
-        solutions = self._solve_all(kernels, [Ridge(H, own / (2.0 * n * self.reg))], [None], ["discriminant"])
-        solution = solutions[0]
-        self._store_model(kernels, solutions, solution.dual_coef, False)
-        self.objective_ = 2.0 * n * solution.upper
-        self.dual_objective_ = 2.0 * n * solution.lower
-        self.theta_ = solution.weights * [normalizer.scale / n for normalizer in kernels.normalizers]
-        self.kernel_contributions_ = contributions(solution.weights, solution.outputs, own)
+        weight = samples.ones
+        machine = Ridge(indicators(samples.codes, weight), weight / (2.0 * weight.sum() * self.reg))
+        # centred, and divided by the trace, after what the user asks for
+        steps = [step for step in np.ravel(self.normalize) if step is not None]
+        settings = self._settings(normalize=[*steps, "center", "trace"])
+        return self._learn(samples, one_problem(lambda _: machine, self.norm, "discriminant", balanced=False), settings)
+
+    def _set(self, model: Model, fit: Fit, samples: Samples) -> None:
+        super()._set(model, fit, samples)
+        solution, weight = fit.solutions[0], samples.ones
+        n = float(weight.sum())
+        self.objective_, self.dual_objective_ = 2.0 * n * solution.upper, 2.0 * n * solution.lower
+        self.theta_ = solution.weights * [normalizer.scale / n for normalizer in fit.prepared.normalizers]
         outputs = np.tensordot(solution.weights, solution.outputs, 1)
-        self._rotation, self.discriminant_ratios_ = directions(H, outputs, own)
+        self._rotation, self.discriminant_ratios_ = directions(indicators(samples.codes, weight), outputs, weight)
         Z = outputs @ self._rotation
-        members = own[:, None] * (codes[:, None] == np.arange(len(self.classes_)))
+        members = weight[:, None] * (samples.codes[:, None] == np.arange(len(self.classes_)))
         self.centroids_ = members.T @ Z / members.sum(axis=0)[:, None]
         self._neighbors = (Z, members) if self.prediction == "neighbors" else None
-        warn_unfinished(self, solutions, ["discriminant"])
-        return self
-
-    def _make_kernels(self, X, weight, linear=False):
-        """Centre, and divide by the trace, after what ``normalize`` asks for."""
-        before = self.normalize
-        steps = [] if before is None else [before] if isinstance(before, str) else list(before)
-        try:
-            self.normalize = [*steps, "center", "trace"]
-            return super()._make_kernels(X, weight)
-        finally:
-            self.normalize = before
 
     def transform(self, X: Any) -> np.ndarray:
         """Return the samples in the discriminant space.

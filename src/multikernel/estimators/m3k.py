@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any
 
-import numpy as np
+from multikernel.estimators.classes import ClassifierFace
+from multikernel.estimators.docstrings import documented
+from multikernel.estimators.validation import Rule, Samples, check_classes, check_parameters
+from multikernel.training.core import Fit
+from multikernel.training.margin_targets import MarginClassification
+from multikernel.training.publish import Model
 
-from multikernel.estimators.classifier import MKLClassifier
-from multikernel.estimators.validation import RULES, check_parameters
-from multikernel.gram.base import Gram
-from multikernel.mixing import Largest, MarginTable, largest_margin, margin_mixing, margin_table
-from multikernel.mixing.base import Mixing
-from multikernel.mixing.norms import mixing_for
-
-FINITE_NORM = (lambda v: RULES["norm"][0](v) and v < np.inf, "a finite number of at least 1")
+FINITE_NORM = Rule("a finite number of at least 1", (Real,), 1.0, open_high=True)
 
 
-class M3KClassifier(MKLClassifier):
+@documented
+class M3KClassifier(ClassifierFace):
     """Maximum margin multiple kernel classification (M3K): joint multiclass learning held to a kernel margin.
 
     With c >= 2 classes and the kernels K_1, ..., K_p it solves [1]_, (7),
@@ -32,8 +32,7 @@ class M3KClassifier(MKLClassifier):
 
     Parameters
     ----------
-    kernels : "rbf", kernel, list, or "precomputed", default="rbf"
-        As those of `MKLClassifier`.
+    <kernels>
     gamma0 : "max" or float, default="max"
         Smallest kernel margin of the mix, in the units of the normalised kernels; "max" for the largest that any
         weights have. ``-inf`` leaves the constraint out.
@@ -43,19 +42,14 @@ class M3KClassifier(MKLClassifier):
     norm : float, default=1.0
         Norm of the weights, 1 or more. Above 1 the margin must not be negative, as the set ||beta|| <= 1 would then
         hold weights of zero.
-    C : float, default=1.0
-        Cost of the losses.
+    <C>
     normalize : None, "variance", "cosine", "center", "trace" or list of these, default="variance"
         Scaling of every kernel, learned on the training samples; the paper takes ``["center", "cosine"]``.
-    psd, solver, tol, max_iter, class_weight, gram, memory_limit, verbose, n_jobs, random_state, callback
-        As those of `MKLClassifier`.
+    <psd, solver, tol, max_iter, class_weight, gram, memory_limit, verbose, n_jobs, callback>
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        The classes.
-    weights_ : ndarray of shape (p,)
-        Kernel weights beta.
+    <classes_, weights_>
     margin_ : float
         Kernel margin of the mix, at least ``gamma0_``.
     gamma0_ : float
@@ -66,10 +60,7 @@ class M3KClassifier(MKLClassifier):
         A of the support vectors.
     intercept_ : ndarray of shape (n_classes,)
         Zeros.
-    objective_, dual_objective_, duality_gap_, n_iter_, status_, history_, solver_, gram_
-        As those of `MKLClassifier`.
-    kernel_names_, kernel_contributions_, support_, n_features_in_, feature_names_in_
-        As those of `MKLClassifier`.
+    <kernel_names_, kernel_contributions_, support_, certificate, columns>
 
     See Also
     --------
@@ -101,12 +92,6 @@ class M3KClassifier(MKLClassifier):
     array(['a'], dtype='<U1')
     """
 
-    # what the joint machine without biases is told
-    loss = "hinge"
-    multiclass = "products"
-    output_kernels = None
-    fit_intercept = False
-
     def __init__(
         self,
         kernels="rbf",
@@ -125,7 +110,6 @@ class M3KClassifier(MKLClassifier):
         memory_limit=None,
         verbose=0,
         n_jobs=None,
-        random_state=None,
         callback=None,
     ):
         self.kernels = kernels
@@ -143,7 +127,6 @@ class M3KClassifier(MKLClassifier):
         self.memory_limit = memory_limit
         self.verbose = verbose
         self.n_jobs = n_jobs
-        self.random_state = random_state
         self.callback = callback
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> M3KClassifier:
@@ -163,69 +146,35 @@ class M3KClassifier(MKLClassifier):
         M3KClassifier
             The fitted estimator.
         """
-        self._check_own()
-        try:
-            super().fit(X, y, sample_weight)
-            self.margin_ = self._margins[0].value(self.weights_)
-        finally:
-            self.__dict__.pop("_samples", None)
-            self.__dict__.pop("_margins", None)
-        return self
+        check_margin_parameters(self)
+        samples = check_classes(self, X, y, sample_weight)
+        return self._learn(samples, self._spec(samples), self._settings())
 
-    def _check_own(self) -> None:
-        """Raise one sentence about a parameter that is not what it must be."""
-        check_parameters(self, norm=FINITE_NORM)
-        if self.gamma0_fraction is not None and not (isinstance(self.gamma0, str) and self.gamma0 == "max"):
-            raise ValueError(
-                f"The 'gamma0' parameter of {type(self).__name__} must be 'max' where 'gamma0_fraction' is given. "
-                f"Got {self.gamma0!r} instead."
-            )
+    def _spec(self, samples: Samples) -> MarginClassification:
+        """Return the problem of the samples."""
+        return MarginClassification(
+            type(self).__name__, samples.y, samples.codes, samples.classes, samples.weight, C=self.C, norm=self.norm,
+            multiclass="products", class_weight=self.class_weight, fit_intercept=False, gamma0=self.gamma0,
+            gamma0_fraction=self.gamma0_fraction,
+        )  # fmt: skip
 
-    # ---- the set of the weights
+    def _set(self, model: Model, fit: Fit, samples: Samples) -> None:
+        super()._set(model, fit, samples)
+        set_margin_attributes(self, fit)
 
-    def _one_column(self):
-        # the joint problem has a column for each class, of two classes too
-        return False
 
-    def _take_samples(self, codes, weight):
-        self._samples = (codes, weight)
+def check_margin_parameters(estimator: Any) -> None:
+    """Raise one sentence about a parameter that is not what it must be."""
+    check_parameters(estimator, norm=FINITE_NORM)
+    if estimator.gamma0_fraction is not None and not (isinstance(estimator.gamma0, str) and estimator.gamma0 == "max"):
+        raise ValueError(
+            f"The 'gamma0' parameter of {type(estimator).__name__} must be 'max' where 'gamma0_fraction' is given. "
+            f"Got {estimator.gamma0!r} instead."
+        )
 
-    def _mixing(self, gram: Gram) -> Mixing:
-        table, largest = self._margins_of(gram)
-        self.gamma0_max_ = largest.value
-        self.gamma0_ = self._level(largest)
-        if self.gamma0_ == -np.inf:
-            return mixing_for(self.norm)
-        return margin_mixing(self.norm, table, self.gamma0_, largest)
 
-    def _margins_of(self, gram: Gram) -> tuple[MarginTable, Largest]:
-        """Return the margins of the kernels, and the largest one; the models of a fold share them."""
-        known = {} if self._lent is None else self._lent.shared
-        # a kernel that is repaired on the way makes another Gram
-        if known.get("gram") is not gram:
-            known.clear()
-            known.update(gram=gram, table=margin_table(gram, *self._samples, len(self.classes_)))
-        if self.norm not in known:
-            known[self.norm] = largest_margin(known["table"], self.norm)
-        self._margins = (known["table"], known[self.norm])
-        return self._margins
-
-    def _level(self, largest: Largest) -> float:
-        """Return gamma0, or raise where no weights have it."""
-        owner, top = type(self).__name__, largest.value
-        if self.gamma0_fraction is not None:
-            gamma0 = top - (1.0 - float(self.gamma0_fraction)) * abs(top)
-        else:
-            gamma0 = top if isinstance(self.gamma0, str) else float(self.gamma0)
-        if gamma0 > largest.bound + 1e-9 * abs(largest.bound):
-            raise ValueError(
-                f"The 'gamma0' parameter of {owner} must be at most {top:.9g}, the largest kernel margin of weights of "
-                f"norm {self.norm:g}. Got {self.gamma0!r} instead."
-            )
-        if self.norm > 1 and gamma0 > -np.inf and (gamma0 < 0 or not largest.positive):
-            what = f"gamma0={gamma0:.4g}" if largest.positive else "kernels of which no mix has a positive margin"
-            raise ValueError(
-                f"The 'norm' parameter of {owner} must be 1 where the margin is negative: the set ||weights|| <= 1 "
-                f"would hold weights of zero. Got norm={self.norm:g} with {what} instead."
-            )
-        return min(gamma0, top)
+def set_margin_attributes(estimator: Any, fit: Fit) -> None:
+    """Set the margin asked for, the largest one, and the one of the weights learned."""
+    notes = fit.targets[0].notes
+    estimator.gamma0_, estimator.gamma0_max_ = notes["gamma0"], notes["gamma0_max"]
+    estimator.margin_ = notes["margins"].value(fit.solutions[0].weights)

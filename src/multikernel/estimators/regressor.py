@@ -8,22 +8,35 @@ import numpy as np
 from sklearn.base import RegressorMixin
 
 from multikernel.estimators.base import BaseMKL
-from multikernel.estimators.reporting import warn_unfinished
-from multikernel.estimators.validation import (
-    GRAM_OR_FEATURES,
-    check_numbers,
-    check_parameters,
-    check_samples,
-    check_weight,
-    loss_rule,
-)
-from multikernel.kernels.bank import take_rows
-from multikernel.training.featured import has_descent
-from multikernel.training.publish import contributions
-from multikernel.training.targets import REGRESSION, regression_machine
+from multikernel.estimators.docstrings import documented
+from multikernel.estimators.validation import GRAM_OR_FEATURES, Samples, check_parameters, check_regression, loss_rule
+from multikernel.training.targets import REGRESSION, Regression
+
+REGRESSOR_RULES = {"loss": loss_rule(REGRESSION, "regression"), "gram": GRAM_OR_FEATURES}
 
 
-class MKLRegressor(RegressorMixin, BaseMKL):
+class RegressorFace(RegressorMixin, BaseMKL):
+    """A regressor: the outputs are the predictions."""
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the predicted target of each sample.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_samples, n_features), or KernelStack
+            Samples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_targets)
+            Predictions.
+        """
+        outputs = self._outputs(X)
+        return outputs[:, 0] if outputs.shape[1] == 1 else outputs
+
+
+@documented
+class MKLRegressor(RegressorFace):
     """Regression that learns the weights of its kernels: support vectors, least squares, or any convex loss.
 
     With targets y and the kernels K_1, ..., K_p, it solves
@@ -37,15 +50,7 @@ class MKLRegressor(RegressorMixin, BaseMKL):
 
     Parameters
     ----------
-    kernels : "rbf", kernel, list, or "precomputed", default="rbf"
-        "rbf": Gaussian kernels at several widths around the median distance, on all columns. A list holds
-        kernels of `multikernel.kernels`, callables k(X, Y), families, or triples (name, kernel, columns);
-        parameters of the latter are set as ``name__gamma``. With "precomputed", X is what `stack_kernels`
-        returns.
-    norm : float, default=1.0
-        Norm of the weights, from 1 (few kernels) over 2 (all useful kernels) to infinity (the plain sum).
-    C : float, default=1.0
-        Cost of the losses.
+    <kernels, norm, C>
     loss : {"epsilon_insensitive", "squared", "huber", "logcosh"} or Loss, default="epsilon_insensitive"
         Loss: max(0, |y - f| - epsilon), (y - f)^2, Huber's with delta = 1, log cosh(y - f), or an object of
         `multikernel.losses` such as ``Huber(delta=0.5)`` or one of your own.
@@ -53,64 +58,17 @@ class MKLRegressor(RegressorMixin, BaseMKL):
         Half the width of the tube in which errors cost nothing, in the units of y; "epsilon_insensitive" only.
     fit_intercept : bool, default=True
         Whether the prediction has an intercept.
-    normalize : None, "variance", "cosine", "center", "trace" or list of these, default="variance"
-        Scaling of every kernel, learned on the training samples.
-    psd : {"error", "clip", "shift", "flip"}, default="error"
-        What to do about a kernel with negative eigenvalues: refuse it, set them to zero, add a multiple of
-        the identity, or flip their sign. Clipped and flipped kernels keep all training samples.
-    solver : str or Solver, default="auto"
-        Outer algorithm; all reach the same optimum.
-    tol : float, default=1e-3
-        Relative duality gap to reach.
-    max_iter : int, default=500
-        Largest number of outer iterations.
-    gram : {"auto", "dense", "lazy", "memmap", "features"}, default="auto"
-        Where kernels are kept: in memory, computed row by row, in a temporary file, or not at all, with explicit
-        features in their place; "auto" takes features from 20,000 samples on where all kernels have them.
-    memory_limit : float, str or None, default=None
-        Bytes, or a text such as "2GB", that kernels may take; None for half of the free memory.
-    verbose : int, default=0
-        1 shows progress on the terminal, 2 one line per iteration.
-    n_jobs : int or None, default=None
-        Threads; None for all that are available.
-    random_state : int, RandomState or None, default=None
-        For interface's sake: fits are deterministic.
-    callback : callable, default=None
-        Called after each iteration with its row of ``history_``, a dict that has two entries more: "problem", which
-        problem is being solved, and "decision_function", a function that evaluates the iteration's model on samples.
+    <normalize, psd, solver, tol, max_iter, gram_or_features, memory_limit, verbose, n_jobs, callback>
 
     Attributes
     ----------
-    weights_ : ndarray of shape (p,)
-        Kernel weights beta.
-    kernel_names_ : list of str
-        Names of the kernels.
-    kernel_contributions_ : ndarray of shape (p,)
-        cov(f_k, f) / var(f) over the training samples, f_k = beta_k K_k a: shares that sum to one.
+    <weights_, kernel_names_, kernel_contributions_>
     dual_coef_ : ndarray of shape (n_support,) or (n_targets, n_support)
         Signed coefficients a of the support vectors.
-    support_ : ndarray of shape (n_support,)
-        Rows of the training samples that are support vectors.
+    <support_>
     intercept_ : float or ndarray of shape (n_targets,)
         Intercept.
-    objective_, dual_objective_ : float
-        Primal value of the model, and a lower bound on the optimum.
-    duality_gap_ : float
-        Their relative distance.
-    n_iter_ : int
-        Outer iterations.
-    status_ : str
-        "converged", "max_iter", "stalled" or "interrupted".
-    history_ : dict of ndarrays
-        time, upper, lower, gap and number of active kernels after each iteration.
-    solver_ : str
-        The solver that ran.
-    gram_ : GramInfo
-        How the kernels were kept: kind, dtype, nbytes.
-    n_features_in_ : int
-        Number of columns of X.
-    feature_names_in_ : ndarray of str
-        Names of the columns, where X was a data frame.
+    <certificate, columns>
 
     References
     ----------
@@ -150,7 +108,6 @@ class MKLRegressor(RegressorMixin, BaseMKL):
         memory_limit=None,
         verbose=0,
         n_jobs=None,
-        random_state=None,
         callback=None,
     ):
         self.kernels = kernels
@@ -168,7 +125,6 @@ class MKLRegressor(RegressorMixin, BaseMKL):
         self.memory_limit = memory_limit
         self.verbose = verbose
         self.n_jobs = n_jobs
-        self.random_state = random_state
         self.callback = callback
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MKLRegressor:
@@ -188,39 +144,14 @@ class MKLRegressor(RegressorMixin, BaseMKL):
         MKLRegressor
             The fitted estimator.
         """
-        X, y, weight = self._checked(lambda: self._check(X, y, sample_weight))
-        kept = np.arange(len(y)) if weight is None else np.flatnonzero(weight)
-        own = None if weight is None else weight[kept]
-        machine = regression_machine(self, y[kept], self.C * (np.ones(len(kept)) if own is None else own))
-        if weight is not None and not self._precomputed and len(kept) < len(y):
-            X, weight = take_rows(X, kept), own
-        kernels = self._make_kernels(X, weight, linear=has_descent(machine))
-        solutions = self._solve_all(kernels, [machine], [None], ["regression"])
-        solution = solutions[0]
-        self._store_model(kernels, solutions, solution.dual_coef.reshape(len(kept), -1), self.fit_intercept)
-        self.kernel_contributions_ = contributions(solution.weights, solution.outputs, own)
-        self.support_ = kept[self._support]
-        warn_unfinished(self, solutions, ["regression"])
-        return self
+        check_parameters(self, **REGRESSOR_RULES)
+        samples = check_regression(self, X, y, sample_weight)
+        spec = self._spec(samples)
+        return self._learn(samples, spec, self._settings(features_need=spec.features_need))
 
-    def _check(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, np.ndarray, np.ndarray | None]:
-        """Return valid samples, targets and weights, or raise one sentence about a parameter or about them."""
-        check_parameters(self, loss=loss_rule(REGRESSION, "regression"), gram=GRAM_OR_FEATURES)
-        X = check_samples(self, X, reset=True)
-        return X, check_numbers(self, X, y), check_weight(X, sample_weight)
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Return the predicted target of each sample.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame of shape (n_samples, n_features), or KernelStack
-            Samples.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_targets)
-            Predictions.
-        """
-        outputs = self._outputs(X)
-        return outputs[:, 0] if outputs.shape[1] == 1 else outputs
+    def _spec(self, samples: Samples) -> Regression:
+        """Return the problem of the samples."""
+        return Regression(
+            type(self).__name__, samples.y, samples.weight, self.loss, self.epsilon, self.C, self.norm,
+            self.fit_intercept,
+        )  # fmt: skip

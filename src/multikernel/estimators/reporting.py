@@ -1,23 +1,26 @@
-"""What a fitted model says about itself: storage, contributions of the kernels, how far a solver came."""
+"""Warnings about models that did not reach their gap."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from typing import Any
 
 from sklearn.exceptions import ConvergenceWarning
 
 from multikernel.losses import Loss
 from multikernel.solution import CONVERGED, INTERRUPTED, MAX_ITER, SETTLED, Solution
+from multikernel.training.core import Fit
+
+# how a run ends that did what it was asked for
+FINISHED = (CONVERGED, SETTLED)
 
 
-def warn_unfinished(estimator: Any, solutions: Sequence[Solution], labels: Sequence[str]) -> None:
+def warn_unfinished(estimator: Any, fit: Fit) -> None:
     """Warn of problems that did not reach their gap: what happened, likely causes, what to try."""
-    for solution, label in zip(solutions, labels, strict=True):
-        if solution.status not in (CONVERGED, SETTLED):
-            where = f" on the problem {label!r}" if len(solutions) > 1 else ""
-            warnings.warn(_sentence(estimator, where, solution), ConvergenceWarning, stacklevel=3)
+    for target, solution in zip(fit.targets, fit.solutions, strict=True):
+        if solution.status not in FINISHED:
+            where = f" on the problem {target.label!r}" if len(fit.targets) > 1 else ""
+            warnings.warn(_sentence(estimator, where, solution), ConvergenceWarning, stacklevel=4)
 
 
 def _sentence(estimator: Any, where: str, solution: Solution) -> str:

@@ -1,31 +1,101 @@
-"""What the parameters of the estimators must be: one table, one sentence."""
+"""What samples, targets and parameters must be: everything that enters is checked here, once, in one sentence each."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from sklearn.utils import assert_all_finite, check_array, check_consistent_length, column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, _check_y, _num_samples, validate_data
 
-from multikernel.estimators.baselines.weights import require_one_kind
 from multikernel.gram.stack import KernelStack, stack_kernels
 from multikernel.gram.storage import KINDS, parse_bytes
+from multikernel.kernels.bank import take_rows
 from multikernel.kernels.class_kernels import OutputKernels
-from multikernel.kernels.columns import as_samples, is_frame, is_numeric
-from multikernel.kernels.normalize import check_steps
+from multikernel.kernels.inputs import is_frame, is_numeric
+from multikernel.kernels.normalize import STEPS
 from multikernel.kernels.sequences.samples import is_text
-from multikernel.losses import (
-    Loss,
-    Squared,
-)
+from multikernel.kernels.table import as_samples
+from multikernel.losses import Loss, Squared
 from multikernel.solvers import Solver, solver_names
-from multikernel.training.targets import (
-    Task,
-)
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Valid training samples, those of weight zero left out.
+
+    Attributes
+    ----------
+    X : samples or KernelStack
+        What kernels are made of.
+    y : ndarray
+        Their targets, as the caller gave them; empty without targets.
+    weight : ndarray of shape (n,) or None
+        Positive weights, None for ones.
+    kept : ndarray of int
+        Which of the caller's samples they are.
+    classes, codes : ndarrays
+        The classes of a classification, and the position of each sample's class among them; else empty.
+    """
+
+    X: Any
+    y: np.ndarray
+    weight: np.ndarray | None
+    kept: np.ndarray
+    classes: np.ndarray
+    codes: np.ndarray
+
+    @property
+    def ones(self) -> np.ndarray:
+        """The weights, ones where there are none."""
+        return np.ones(len(self.kept)) if self.weight is None else self.weight
+
+
+def kept_samples(X: Any, y: np.ndarray | None, weight: np.ndarray | None, rows: np.ndarray | None = None) -> Samples:
+    """Return the samples ``rows`` (all by default) that have a positive weight."""
+    kept = np.arange(_num_samples(X)) if rows is None else rows
+    if weight is not None:
+        kept = kept[weight[kept] > 0]
+        weight = weight[kept]
+    whole = len(kept) == _num_samples(X) and (rows is None or np.array_equal(kept, np.arange(len(kept))))
+    own, none = np.zeros(0) if y is None else y[kept], np.zeros(0, np.intp)
+    return Samples(X if whole else take_rows(X, kept), own, weight, kept, none, none)
+
+
+def with_classes(owner: str, samples: Samples) -> Samples:
+    """Return the samples with their classes, or raise where there are fewer than two."""
+    classes, codes = np.unique(samples.y, return_inverse=True)
+    if len(classes) < 2:
+        raise ValueError(f"{owner} needs samples of at least 2 classes. Got one class only: {classes.tolist()[0]!r}.")
+    return replace(samples, classes=classes, codes=codes)
+
+
+def check_classes(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Samples:
+    """Return valid samples of at least two classes."""
+    X = check_samples(estimator, X, reset=True)
+    y = check_targets(estimator, X, y)
+    check_classification_targets(y)
+    return with_classes(
+        type(estimator).__name__, kept_samples(X, y, None if sample_weight is None else check_weight(X, sample_weight))
+    )
+
+
+def check_regression(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Samples:
+    """Return valid samples with numbers as their targets."""
+    X = check_samples(estimator, X, reset=True)
+    weight = None if sample_weight is None else check_weight(X, sample_weight)
+    return kept_samples(X, check_numbers(estimator, X, y), weight)
+
+
+def check_unlabelled(estimator: Any, X: Any, sample_weight: Any) -> Samples:
+    """Return valid samples without targets."""
+    X = check_samples(estimator, X, reset=True)
+    return kept_samples(X, None, None if sample_weight is None else check_weight(X, sample_weight))
 
 
 def check_samples(estimator: Any, X: Any, *, reset: bool) -> Any:
@@ -44,6 +114,8 @@ def check_samples(estimator: Any, X: Any, *, reset: bool) -> Any:
             f"The 'kernels' parameter of {owner} must be 'precomputed' for a KernelStack. "
             f"Got {estimator.kernels!r} instead."
         )
+    if isinstance(X, np.ndarray) and X.dtype.kind in "biuf":
+        return validate_data(estimator, X, reset=reset, dtype=np.float64)
     if isinstance(X, np.ndarray) and X.ndim == 2 and X.shape[1] == 1 and is_text(X[:, 0]):
         X = X[:, 0]
     if is_text(X):
@@ -57,11 +129,6 @@ def check_samples(estimator: Any, X: Any, *, reset: bool) -> Any:
     return X if reset and is_frame(X) else checked
 
 
-def as_numbers(X: Any) -> Any:
-    """Return a data frame of numbers as an array, one of texts as well as a table, anything else as it is."""
-    return np.ascontiguousarray(X, dtype=np.float64) if is_frame(X) and is_numeric(X) else as_samples(X)
-
-
 def check_targets(estimator: Any, X: Any, y: Any) -> np.ndarray:
     """Return the targets as a 1-D array, one per sample."""
     if y is None:
@@ -71,6 +138,49 @@ def check_targets(estimator: Any, X: Any, y: Any) -> np.ndarray:
     assert_all_finite(y, input_name="y")
     check_consistent_length(X, y)
     return y
+
+
+def check_vector(values: Any, n: int, what: str, test: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+    """Return n finite numbers in float64, or raise one sentence about what they must be and what they are.
+
+    Examples
+    --------
+    >>> check_vector([1, 2], 2, "The weights must be 2 positive numbers", lambda w: w > 0)
+    array([1., 2.])
+    >>> check_vector([1, -2], 2, "The weights must be 2 positive numbers", lambda w: w > 0)
+    Traceback (most recent call last):
+        ...
+    ValueError: The weights must be 2 positive numbers. Got -2 instead.
+    """
+    try:
+        vector = np.asarray(values, np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{what}. Got {type(values).__name__} without numbers instead.") from None
+    if vector.shape != (n,):
+        raise ValueError(f"{what}. Got {f'shape {vector.shape}' if vector.ndim else repr(values)} instead.")
+    wrong = ~(np.isfinite(vector) & test(vector))
+    if wrong.any():
+        raise ValueError(f"{what}. Got {vector[wrong][0]:g} instead.")
+    return vector
+
+
+def check_labels(owner: str, y: Any, n: int) -> np.ndarray:
+    """Return targets, one for each of n samples, as an array without gaps and of one kind."""
+    if y is None:
+        raise ValueError(f"{owner} requires y to be passed, but the target y is None.")
+    y = np.asarray(y)
+    if y.ndim < 1 or len(y) != n:
+        raise ValueError(f"y of {owner} must hold one target for each of {n} samples. Got shape {y.shape} instead.")
+    require_one_kind(owner, y)
+    assert_all_finite(y, input_name="y")
+    return y
+
+
+def require_one_kind(owner: str, y: np.ndarray) -> None:
+    """Raise one sentence where an array of objects holds texts and other things, which have no order."""
+    if y.dtype.kind == "O" and len({isinstance(value, str) for value in y.flat}) > 1:
+        other = next(value for value in y.flat if not isinstance(value, str))
+        raise ValueError(f"y of {owner} must hold targets of one kind. Got texts and {other!r}.")
 
 
 def check_numbers(estimator: Any, X: Any, y: Any) -> np.ndarray:
@@ -83,10 +193,8 @@ def check_numbers(estimator: Any, X: Any, y: Any) -> np.ndarray:
     return y
 
 
-def check_weight(X: Any, sample_weight: Any) -> np.ndarray | None:
-    """Return non-negative sample weights, None for none."""
-    if sample_weight is None:
-        return None
+def check_weight(X: Any, sample_weight: Any) -> np.ndarray:
+    """Return non-negative sample weights."""
     weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
     if not weight.any():
         raise ValueError("The sample weights must not all be zero. Got only zeros.")
@@ -107,132 +215,157 @@ def _check_stack(estimator: Any, X: Any, reset: bool) -> KernelStack:
     return X
 
 
-PSD = ("error", "clip", "shift", "flip")
+@dataclass(frozen=True)
+class Rule:
+    """What a parameter must be.
 
+    Attributes
+    ----------
+    text : str
+        The same in words, for error sentences.
+    kinds : tuple of type
+        Types of which a value may be, True and False apart: they are no numbers.
+    low, high : float
+        Bounds of a number; ``open_low`` and ``open_high`` say that the bound itself is excluded.
+    excluded : float or None
+        A number within the bounds that a value must not be.
+    words : tuple of str
+        Texts that a value may be.
+    none : bool
+        Whether None will do.
+    check : callable or None
+        Raises ValueError about a value that will not do.
+    """
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, (bool, np.bool_)) and not np.isnan(float(value))
+    text: str
+    kinds: tuple[type, ...] = ()
+    low: float = -np.inf
+    high: float = np.inf
+    open_low: bool = False
+    open_high: bool = False
+    excluded: float | None = None
+    words: tuple[str, ...] = ()
+    none: bool = False
+    check: Callable[[Any], Any] | None = None
 
+    def allows(self, value: Any) -> bool:
+        """Whether a value is what the parameter must be."""
+        if value is None or isinstance(value, str):
+            return self.none if value is None else value in self.words or self._passes(value)
+        if isinstance(value, (bool, np.bool_)):
+            return bool in self.kinds
+        if not isinstance(value, self.kinds):
+            return self._passes(value)
+        if not isinstance(value, Real):
+            return True
+        number = float(value)
+        if number == self.excluded:
+            return False
+        above = number > self.low if self.open_low else number >= self.low
+        return above and (number < self.high if self.open_high else number <= self.high)
 
-def _is_integer(value: Any) -> bool:
-    return isinstance(value, Integral) and not isinstance(value, (bool, np.bool_))
-
-
-def _passes(check: Callable) -> Callable[[Any], bool]:
-    def passes(value: Any) -> bool:
+    def _passes(self, value: Any) -> bool:
+        if self.check is None:
+            return False
         try:
-            check(value)
+            self.check(value)
         except ValueError:
             return False
         return True
 
-    return passes
 
-
-def one_of(*words: str) -> tuple[Callable[[Any], bool], str]:
+def one_of(*words: str) -> Rule:
     """Return the rule that a parameter be one of these words."""
     listed = [repr(word) for word in words]
-    text = listed[0] if len(words) == 1 else f"{', '.join(listed[:-1])} or {listed[-1]}"
-    return lambda value: isinstance(value, str) and value in words, text
+    return Rule(listed[0] if len(words) == 1 else f"{', '.join(listed[:-1])} or {listed[-1]}", words=words)
 
 
-def _is_truth(value: Any) -> bool:
-    return isinstance(value, (bool, np.bool_))
+def require_that(right: bool) -> None:
+    """Raise where a value is not what a rule says; `check_parameters` has the sentence."""
+    if not right:
+        raise ValueError
 
 
-# parameter: (test, what it must be)
-RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
-    "reg": (lambda v: _is_number(v) and 0 < v < np.inf, "a positive number"),
-    "n_neighbors": (lambda v: _is_integer(v) and v >= 1, "a positive integer"),
-    "norm": (lambda v: _is_number(v) and v >= 1, "a number of at least 1, or infinity"),
-    "C": (lambda v: _is_number(v) and 0 < v < np.inf, "a positive number"),
+_POSITIVE = Rule("a positive number", (Real,), 0.0, open_low=True, open_high=True)
+_COUNT = Rule("a positive integer", (Integral,), 1.0)
+_TRUTH = Rule("True or False", (bool,))
+
+RULES: dict[str, Rule] = {
+    "reg": _POSITIVE,
+    "n_neighbors": _COUNT,
+    "norm": Rule("a number of at least 1, or infinity", (Real,), 1.0),
+    "C": _POSITIVE,
     "loss": one_of("hinge"),
-    "epsilon": (lambda v: _is_number(v) and 0 <= v < np.inf, "a non-negative number"),
-    "gamma0": (
-        lambda v: (_is_number(v) and v < np.inf) or (isinstance(v, str) and v == "max"),
-        "'max', a number or -inf",
-    ),
-    "gamma0_fraction": (lambda v: v is None or (_is_number(v) and 0 <= v <= 1), "None or a number from 0 to 1"),
-    "nu": (lambda v: _is_number(v) and 0 < v <= 1, "a number above 0 and at most 1"),
+    "epsilon": Rule("a non-negative number", (Real,), 0.0, open_high=True),
+    "gamma0": Rule("'max', a number or -inf", (Real,), open_high=True, words=("max",)),
+    "gamma0_fraction": Rule("None or a number from 0 to 1", (Real,), 0.0, 1.0, none=True),
+    "nu": Rule("a number above 0 and at most 1", (Real,), 0.0, 1.0, open_low=True),
     "multiclass": one_of("joint", "ovr", "ovo"),
-    "output_kernels": (
-        lambda v: v is None or isinstance(v, (list, tuple, OutputKernels)) or np.ndim(v) == 3,
+    "output_kernels": Rule(
         "None, a list of matrices or kernels on the classes, or OutputKernels",
+        (list, tuple, OutputKernels),
+        none=True,
+        check=lambda value: require_that(np.ndim(value) == 3),
     ),
-    "fit_intercept": (_is_truth, "True or False"),
-    "normalize": (_passes(check_steps), "None, 'variance', 'cosine', 'center', 'trace' or a list of these"),
-    "psd": one_of(*PSD),
-    "solver": (
-        lambda v: isinstance(v, Solver) or (isinstance(v, str) and v in solver_names()),
-        f"one of {', '.join(repr(name) for name in solver_names())}",
+    "fit_intercept": _TRUTH,
+    "normalize": Rule(
+        "None, 'variance', 'cosine', 'center', 'trace' or a list of these",
+        words=STEPS,
+        none=True,
+        check=lambda value: require_that(
+            isinstance(value, (list, tuple)) and all(isinstance(step, str) and step in STEPS for step in value)
+        ),
     ),
-    "tol": (lambda v: _is_number(v) and 0 < v < np.inf, "a positive number"),
-    "max_iter": (lambda v: _is_integer(v) and v >= 1, "a positive integer"),
-    "class_weight": (
-        lambda v: v is None or isinstance(v, Mapping) or (isinstance(v, str) and v == "balanced"),
-        "None, 'balanced' or a dict from classes to weights",
+    "psd": one_of("error", "clip", "shift", "flip"),
+    "solver": Rule(
+        f"one of {', '.join(repr(name) for name in solver_names())}", (Solver,), words=tuple(solver_names())
+    ),
+    "tol": _POSITIVE,
+    "max_iter": _COUNT,
+    "class_weight": Rule(
+        "None, 'balanced' or a dict from classes to weights", (Mapping,), words=("balanced",), none=True
     ),
     "gram": one_of("auto", *(kind for kind in KINDS if kind != "features")),
-    "memory_limit": (
-        lambda v: v is None or _passes(parse_bytes)(v),
-        "None, a positive number of bytes or a text such as '2GB'",
-    ),
-    "verbose": (lambda v: _is_truth(v) or (_is_integer(v) and v >= 0), "a non-negative integer"),
-    "callback": (lambda v: v is None or callable(v), "None or a callable"),
-    "n_jobs": (lambda v: v is None or (_is_integer(v) and v != 0), "None or a non-zero integer"),
+    "memory_limit": Rule("None, a positive number of bytes or a text such as '2GB'", none=True, check=parse_bytes),
+    "verbose": Rule("a non-negative integer", (Integral, bool), 0.0),
+    "callback": Rule("None or a callable", (Callable,), none=True),  # type: ignore[arg-type]
+    "n_jobs": Rule("None or a non-zero integer", (Integral,), excluded=0.0, none=True),
 }
-
 
 # of the estimators that also work on explicit features
 GRAM_OR_FEATURES = one_of("auto", *KINDS)
 
 
-# words among which a near match is looked for
-_WORDS = {"solver": solver_names, "normalize": lambda: ["variance", "cosine", "center", "trace"]}
-
-
-def check_parameters(estimator: Any, /, **own: tuple[Callable[[Any], bool], str]) -> None:
+def check_parameters(estimator: Any, /, **own: Rule) -> None:
     """Raise one sentence about the first parameter that is not what it must be.
 
     Parameters
     ----------
     estimator : estimator
         Whose parameters.
-    **own : (test, what it must be)
+    **own : Rule
         Rules of this estimator that take the place of the general ones.
     """
-    rules = {**RULES, **own}
-    params = estimator.get_params(deep=False)
-    _check_kernel_names(estimator, params)
-    owner = type(estimator).__name__
-    for name, value in params.items():
-        if name not in rules or rules[name][0](value):
-            continue
-        near = get_close_matches(str(value), _WORDS[name](), 1) if name in _WORDS else []
-        hint = f" Did you mean {near[0]!r}?" if near else ""
-        raise ValueError(f"The '{name}' parameter of {owner} must be {rules[name][1]}. Got {value!r} instead.{hint}")
-
-
-def _check_kernel_names(estimator: Any, own: dict[str, Any]) -> None:
-    """Raise unless the names of (name, kernel, columns) entries can stand beside the parameters."""
-    kernels = own["kernels"]
-    for entry in kernels if isinstance(kernels, list) else ():
-        if isinstance(entry, tuple) and entry and entry[0] in own:
+    params, owner, rules = estimator.get_params(deep=False), type(estimator).__name__, {**RULES, **own}
+    for entry in params["kernels"] if isinstance(params["kernels"], list) else ():
+        if isinstance(entry, tuple) and entry and entry[0] in params:
             raise ValueError(
-                f"The names of the kernels must differ from the parameters of {type(estimator).__name__}. "
+                f"The names of the kernels must differ from the parameters of {owner}. "
                 f"Got {entry[0]!r}, which is one of them."
             )
+    for name, value in params.items():
+        if name not in rules or rules[name].allows(value):
+            continue
+        near = get_close_matches(str(value), rules[name].words, 1) if name in ("solver", "normalize") else []
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        raise ValueError(f"The '{name}' parameter of {owner} must be {rules[name].text}. Got {value!r} instead.{hint}")
 
 
-def loss_rule(table: dict[str, Task], task: str) -> tuple[Callable[[Any], bool], str]:
-    """Return the test that a loss must pass, and what it must be in words."""
-    is_name, names = one_of(*table)
-    return (
-        lambda value: is_name(value) or (isinstance(value, Loss) and _fits(value, task)),
-        f"{names}, or a Loss for {task}",
-    )
-
-
-def _fits(loss: Loss, task: str) -> bool:
+def loss_rule(table: Mapping[str, Any], task: str) -> Rule:
+    """Return the rule that a parameter be the name of a loss or a loss for a task."""
     # labels are numbers as well: the squared loss serves both
-    return loss.task == task or isinstance(loss, Squared)
+    return Rule(
+        f"{one_of(*table).text}, or a Loss for {task}",
+        words=tuple(table),
+        check=lambda loss: require_that(isinstance(loss, Loss) and (loss.task == task or isinstance(loss, Squared))),
+    )

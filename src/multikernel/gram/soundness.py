@@ -6,11 +6,16 @@ A precomputed stack is read once by the inspection and once by the search for ne
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
+from multikernel.gram.base import Gram
 from multikernel.gram.definite import probe_definiteness, smallest_eigenvalue_ratio
+from multikernel.gram.dense import DenseGram
 from multikernel.gram.inspect import Inspection, inspect_kernels
+from multikernel.gram.stack import KernelStack, stack_kernels
+from multikernel.threads import resolve_threads
 
 
 def require_sound(found: Inspection, names: Sequence[str]) -> None:
@@ -79,3 +84,22 @@ def indefinite_error(names: Sequence[str], which: np.ndarray, ratio: float) -> V
         f"The {listed(names, which)} must be positive semidefinite. Got a smallest eigenvalue of "
         f"{ratio:.3g} times the largest instead: psd='clip', 'shift' or 'flip' repairs it."
     )
+
+
+def as_gram(stack: Any) -> Gram:
+    """Return a Gram as it is, and matrices as a Gram that reads them where they lie.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> as_gram([np.eye(3), np.ones((3, 3))]).n_kernels
+    2
+    """
+    if isinstance(stack, Gram):
+        return stack
+    stack = stack if isinstance(stack, KernelStack) else stack_kernels(stack)
+    n_threads = resolve_threads(None)
+    kernels = stack.train_kernels()
+    require_sound(inspect_kernels(kernels, n_threads=n_threads), stack.names)
+    # a symmetric matrix may be read by its columns
+    return DenseGram([K if K.strides[1] == K.itemsize else K.T for K in kernels], n_threads=n_threads)

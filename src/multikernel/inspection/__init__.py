@@ -1,4 +1,4 @@
-"""What models learned, side by side and as pictures: comparisons, positions of sequences, displays."""
+"""What fitted models learned: comparisons of methods, importance of sequence positions, displays."""
 
 from multikernel.inspection.compare import compare
 from multikernel.inspection.comparison import Comparison

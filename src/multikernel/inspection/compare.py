@@ -2,8 +2,9 @@
 
     X, kernels -> one stack -> for every split and method: a slice, a fit, a score -> one table, one plot
 
-Kernels are evaluated once. Normalisations are still learned on the training samples of every split; widths that kernels
-learn from samples are learned once, from all inputs (never from targets): give them as numbers where that matters.
+Kernels are evaluated once. Normalisations are still learned on the training samples of every split. A width that a
+kernel learns from samples is learned once, from all inputs and from no targets: give widths as numbers if test inputs
+must not influence them.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -22,18 +22,18 @@ from sklearn.metrics import check_scoring, get_scorer_names
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import _num_samples
 
-from multikernel.estimators.baselines.weights import check_labels
 from multikernel.estimators.splits import splits_of
-from multikernel.estimators.validation import as_numbers
+from multikernel.estimators.validation import check_labels
 from multikernel.gram.stack import KernelStack, stack_kernels
 from multikernel.gram.storage import storage_dtype
 from multikernel.inspection.comparison import Comparison
-from multikernel.inspection.methods import learned, make_methods, takes_stack
+from multikernel.inspection.methods import did_you_mean, learned, make_methods, takes_stack
 from multikernel.inspection.records import Records, fingerprint
 from multikernel.kernels.bank import KernelBank, take_rows
+from multikernel.training.prepare import as_numbers
 
-# samples of each class that are fitted before the first timing
-_FEW = 9
+# Samples of each class in the fit before the first timing: enough for three folds within three folds, few to be quick.
+_WARM_UP_SAMPLES = 9
 
 
 def compare(
@@ -74,23 +74,24 @@ def compare(
         Parameters set on every method that has them, such as ``{"C": 10.0, "normalize": ["center", "cosine"]}``.
     grid : dict, optional
         Values, such as ``{"C": [0.1, 1, 10]}``, among which each method that has the parameter chooses by
-        cross-validation within its training samples; training time is that of the whole choice.
+        cross-validation within its training samples; the training time includes this search.
     inner_cv : int, default=3
-        Folds of that.
+        Folds of the search over ``grid``.
     groups : array of shape (n_samples,), optional
         Groups for the splitter.
     results : path, optional
-        File of JSON lines into which results are written as they come.
+        File of JSON lines; each result is appended as soon as it is known.
     resume : bool, default=True
-        Whether results that are in that file are taken up; those of another comparison are refused.
+        Whether to keep the results already in that file and compute only the missing ones. Results of another
+        comparison raise an error. False begins the file anew.
     verbose : int, default=1
         1 shows a progress bar on a terminal.
 
     Returns
     -------
     Comparison
-        With ``table``, ``to_frame()``, ``plot()``, ``save(folder)``; it prints as a table. A method that failed has its
-        error there.
+        With ``table``, ``to_frame()``, ``plot()``, ``save(folder)``; it prints as a table. The row of a method that
+        failed holds its error.
 
     Examples
     --------
@@ -120,30 +121,31 @@ def compare(
     keys = {key: fingerprint(repr(each), _parameters(each)) for key, each in estimators.items()}
     records = Records(results, protocol, keys, resume)
     todo = [(fold, key) for fold in range(len(splits)) for key in estimators if not records.known(key, fold)]
-    shared: KernelStack | None = X if stacked else None
-    n_kernels = len(shared.names) if stacked else 0
-    with _bar(verbose, len(todo) + 1) as tell:
+    stack: KernelStack | None = X if stacked else None
+    n_kernels = X.shape[2] if stacked else 0
+    with _progress_bar(verbose, len(todo) + 1) as show:
         if not stacked and any(takes_stack(each) for each in estimators.values()):
-            tell("kernels")
+            show("kernels")
             if todo:
-                shared = evaluate(kernels, X)
-                n_kernels = len(shared.names)
+                stack = evaluate(kernels, X)
+                n_kernels = stack.shape[2]
             else:
                 n_kernels = KernelBank.fit(kernels, X).n_kernels
-        warm: set[str] = set()
+        warmed_up: set[str] = set()
         for fold, key in todo:
-            tell(f"{key}, split {fold + 1} of {len(splits)}")
-            own = shared if takes_stack(estimators[key]) else X
-            if key not in warm:
-                _warm_up(estimators[key], own, y, splits[fold][0])
-                warm.add(key)
-            records.add({"method": key, "fold": fold, **_one(estimators[key], own, y, *splits[fold], scoring)})
+            show(f"{key}, split {fold + 1} of {len(splits)}")
+            data = stack if takes_stack(estimators[key]) else X
+            if key not in warmed_up:
+                _warm_up(estimators[key], data, y, splits[fold][0])
+                warmed_up.add(key)
+            result = _fit_and_score(estimators[key], data, y, *splits[fold], scoring)
+            records.add({"method": key, "fold": fold, **result})
     rows = sorted(records.rows, key=lambda row: (list(estimators).index(row["method"]), row["fold"]))
     return Comparison(rows, list(estimators), name, n_kernels, len(splits))
 
 
 def evaluate(kernels: Any, X: Any) -> KernelStack:
-    """Return all kernels between all samples as one stack, in the precision that estimators would store them in."""
+    """Return all kernels between all samples as one stack, in the precision in which estimators store kernels."""
     bank = KernelBank.fit(kernels, X)
     numbers = as_numbers(X)
     n, p = _num_samples(X), bank.n_kernels
@@ -155,13 +157,11 @@ def evaluate(kernels: Any, X: Any) -> KernelStack:
 
 def _check_scoring(scoring: Any) -> None:
     names = get_scorer_names()
-    if scoring is None or callable(scoring) or scoring in names:
-        return
-    near = get_close_matches(str(scoring), names, 1)
-    hint = f" Did you mean {near[0]!r}?" if near else ""
-    raise ValueError(
-        f"The 'scoring' parameter of compare must be a scorer of scikit-learn. Got {scoring!r} instead.{hint}"
-    )
+    if not (scoring is None or callable(scoring) or scoring in names):
+        raise ValueError(
+            f"The 'scoring' parameter of compare must be a scorer of scikit-learn. Got {scoring!r} instead."
+            f"{did_you_mean(scoring, names)}"
+        )
 
 
 def _parameters(estimator: Any) -> list[tuple[str, str]]:
@@ -169,14 +169,16 @@ def _parameters(estimator: Any) -> list[tuple[str, str]]:
 
 
 def _warm_up(estimator: Any, X: Any, y: np.ndarray, train: np.ndarray) -> None:
-    """Fit a few samples, so that no training time holds what is compiled or imported once in a process."""
+    """Fit a few samples, so that no training time includes compiling and importing."""
     kinds = np.unique(y[train]) if type_of_target(y) in ("binary", "multiclass") else ()
-    few = [train[y[train] == kind][:_FEW] for kind in kinds] or [train[:_FEW]]
-    _one(estimator, X, y, np.concatenate(few), few[0], None)
+    few = [train[y[train] == kind][:_WARM_UP_SAMPLES] for kind in kinds] or [train[:_WARM_UP_SAMPLES]]
+    _fit_and_score(estimator, X, y, np.concatenate(few), few[0], None)
 
 
-def _one(estimator: Any, X: Any, y: np.ndarray, train: np.ndarray, test: np.ndarray, scoring: Any) -> dict[str, Any]:
-    """Fit on one split and score; an error becomes a row."""
+def _fit_and_score(
+    estimator: Any, X: Any, y: np.ndarray, train: np.ndarray, test: np.ndarray, scoring: Any
+) -> dict[str, Any]:
+    """Fit on the training samples of a split, score on its test samples; an error becomes part of the row."""
     row: dict[str, Any] = {
         "score": None, "fit_time": None, "score_time": None, "active": None, "gap": None, "status": None,
         "warnings": [], "error": None,
@@ -184,14 +186,14 @@ def _one(estimator: Any, X: Any, y: np.ndarray, train: np.ndarray, test: np.ndar
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            model, part = clone(estimator), _take(X, train)
+            model, part = clone(estimator), _samples_at(X, train)
             began = time.perf_counter()
             model.fit(part, y[train])
             fitted = time.perf_counter()
             row |= learned(model)
             if row["status"] == "interrupted":
                 raise KeyboardInterrupt
-            row["score"] = float(check_scoring(model, scoring)(model, _take(X, test), y[test]))
+            row["score"] = float(check_scoring(model, scoring)(model, _samples_at(X, test), y[test]))
             row |= {"fit_time": fitted - began, "score_time": time.perf_counter() - fitted}
         row["warnings"] = sorted({str(each.message) for each in caught})
     except Exception as error:
@@ -199,13 +201,13 @@ def _one(estimator: Any, X: Any, y: np.ndarray, train: np.ndarray, test: np.ndar
     return row
 
 
-def _take(X: Any, rows: np.ndarray) -> Any:
+def _samples_at(X: Any, rows: np.ndarray) -> Any:
     return X[rows] if isinstance(X, KernelStack) else take_rows(X, rows)
 
 
 @contextmanager
-def _bar(verbose: int, total: int) -> Iterator[Callable[[str], None]]:
-    """Yield what is told the next step; nothing is shown unless asked for and on a terminal."""
+def _progress_bar(verbose: int, total: int) -> Iterator[Callable[[str], None]]:
+    """Yield a function that shows the name of the next step; without a terminal or verbose it shows nothing."""
     if verbose:
         from rich.console import Console
 
@@ -220,9 +222,9 @@ def _bar(verbose: int, total: int) -> Iterator[Callable[[str], None]]:
         task = progress.add_task("", total=total)
         begun = False
 
-        def tell(text: str) -> None:
+        def show(text: str) -> None:
             nonlocal begun
             progress.update(task, advance=int(begun), description=text)
             begun = True
 
-        yield tell
+        yield show

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from multikernel.inspection.writing import new_axes, save_figure, write_rows
 
 
 @dataclass(frozen=True)
@@ -40,17 +41,18 @@ class Comparison:
         """One row per method.
 
         Means over the splits of score, fit_time (seconds) and active (kernels of non-zero weight); standard error of
-        the score; the largest certified gap, None where there is none; the number of splits done, and the first error.
+        the score; the largest certified gap, None for a method without one; the number of splits that succeeded; the
+        first error.
         """
         return [self._summary(name) for name in self.methods]
 
     def _summary(self, name: str) -> dict[str, Any]:
-        mine = [row for row in self.rows if row["method"] == name]
-        done = [row for row in mine if row["error"] is None]
+        fits = [row for row in self.rows if row["method"] == name]
+        done = [row for row in fits if row["error"] is None]
         scores = np.array([row["score"] for row in done], float)
         gaps = [row["gap"] for row in done if row["gap"] is not None]
         active = [row["active"] for row in done if row["active"] is not None]
-        error = next((row["error"] for row in mine if row["error"] is not None), None)
+        error = next((row["error"] for row in fits if row["error"] is not None), None)
         return {
             "method": name,
             self.scoring: float(scores.mean()) if len(scores) else None,
@@ -87,7 +89,7 @@ class Comparison:
         for row in rows:
             style = "bold" if best is not None and row[self.scoring] == best else None
             table.add_row(Text(row["method"]), *_cells(row, self.scoring), style=style)
-        # plain text: brackets in names and errors are no markup
+        # Text: brackets in names and errors are not read as markup
         errors = [f"{row['method']}: {row['error']}" for row in rows if row["error"] is not None]
         table.caption = Text("\n".join(errors), "table.caption") if errors else None
         return table
@@ -105,18 +107,15 @@ class Comparison:
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            Where; by default a new figure.
+            Axes to draw on; by default those of a new figure.
 
         Returns
         -------
         matplotlib Axes
-            Where it was drawn.
+            The axes drawn on.
         """
-        import matplotlib.pyplot as plt
-
         rows = self.table
-        if ax is None:
-            _, ax = plt.subplots(figsize=(7.0, 1.2 + 0.42 * len(rows)), layout="constrained")
+        ax = new_axes(ax, (7.0, 1.2 + 0.42 * len(rows)))
         for place, row in enumerate(rows):
             scores = [each["score"] for each in self.rows if each["method"] == row["method"] and each["error"] is None]
             ax.plot(scores, np.full(len(scores), place), "o", color="0.75", markersize=4, zorder=1)
@@ -145,13 +144,9 @@ class Comparison:
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         paths = [folder / "table.csv", folder / "fits.csv", folder / "comparison.png"]
-        _write(paths[0], self.table)
-        _write(paths[1], [{key: value for key, value in row.items() if key != "key"} for row in self.rows])
-        figure = self.plot().figure
-        figure.savefig(paths[2], dpi=160)
-        import matplotlib.pyplot as plt
-
-        plt.close(figure)
+        write_rows(paths[0], self.table)
+        write_rows(paths[1], [{key: value for key, value in row.items() if key != "key"} for row in self.rows])
+        save_figure(self.plot().figure, paths[2])
         return paths
 
 
@@ -164,10 +159,3 @@ def _cells(row: Mapping[str, Any], scoring: str) -> tuple[str, str, str, str]:
         f"{row[scoring]:.4f}{spread}", f"{row['fit_time']:.3g} s", active,
         "" if row["gap"] is None else f"{row['gap']:.1e}",
     )  # fmt: skip
-
-
-def _write(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, list(rows[0]) if rows else [])
-        writer.writeheader()
-        writer.writerows(rows)

@@ -2,7 +2,7 @@
 
     d(u, v)^2 = Y_uu + Y_vv - 2 Y_uv,      Y = sum over pairs (k, m) of beta_km Y_m
 
-Drawn are the first two principal axes of these points, which `MKLClassifier` keeps as ``class_embedding_``.
+The plot shows the first two principal axes of these points; `MKLClassifier` keeps all of them as ``class_embedding_``.
 """
 
 from __future__ import annotations
@@ -12,8 +12,11 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-# points nearer than this part of the whole width share a label
-_TOGETHER = 0.04
+from multikernel.inspection.writing import new_axes
+
+# Points nearer to each other than this share of the plotted width get one label: below, labels overlap; above, distinct
+# classes look like one.
+_SHARED_LABEL = 0.04
 
 
 class ClassEmbeddingDisplay:
@@ -29,13 +32,13 @@ class ClassEmbeddingDisplay:
     Attributes
     ----------
     ax_ : matplotlib Axes
-        Where it was drawn.
+        The axes drawn on.
     figure_ : matplotlib Figure
-        Its figure.
+        The figure of the axes.
     points_ : matplotlib PathCollection
         The points.
     text_ : list of matplotlib Annotation
-        The labels; points that lie together share one.
+        The labels; points that nearly coincide share one.
 
     Examples
     --------
@@ -89,15 +92,12 @@ class ClassEmbeddingDisplay:
 
         Sets: ``ax_``, ``figure_``, ``points_``, ``text_``.
         """
-        import matplotlib.pyplot as plt
-
         if groups is not None and np.shape(groups) != (len(self.embedding),):
             raise ValueError(
                 f"The 'groups' parameter of {type(self).__name__} must hold one group for each of "
                 f"{len(self.embedding)} classes. Got shape {np.shape(groups)} instead."
             )
-        if ax is None:
-            _, ax = plt.subplots(figsize=(4.8, 4.4), layout="constrained")
+        ax = new_axes(ax, (4.8, 4.4))
         points = np.zeros((len(self.embedding), 2))
         width = min(2, self.embedding.shape[1])
         points[:, :width] = self.embedding[:, :width]
@@ -105,14 +105,14 @@ class ClassEmbeddingDisplay:
         if groups is not None:
             style.update(c=np.unique(np.asarray(groups), return_inverse=True)[1], cmap="tab10")
         self.points_ = ax.scatter(*points.T, **style)
-        centre, near = points.mean(axis=0), _TOGETHER * float(np.ptp(points, axis=0).max())
+        centre, near = points.mean(axis=0), _SHARED_LABEL * float(np.ptp(points, axis=0).max())
         self.text_ = []
         left = list(range(len(points)))
         while left:
             point = points[left[0]]
             here = [u for u in left if np.linalg.norm(points[u] - point) <= near]
             left = [u for u in left if u not in here]
-            # away from the middle
+            # the label is on the side of its point away from the centre
             right, up = np.where(point >= centre, 1, -1)
             place = {"ha": "left" if right > 0 else "right", "va": "bottom" if up > 0 else "top"}
             text = "\n".join(str(self.classes[u]) for u in here)

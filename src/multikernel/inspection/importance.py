@@ -4,15 +4,18 @@
     contributions_ld  = sum_k beta_k w_kld a' M_ld a / sum over (l, d) of the same
     M_ld(i, j)        = [x_i and x_j agree on the d letters from l on]
 
-k runs over the weighted degree kernels, beta_k is the learned weight, w_kld the weight of d-mers at place l within
-the kernel (with its normalisation in the second line), a the signed coefficients of the support sequences. The first
-is what was learned: the weight of a sub-kernel, spread over what it counts; it adds up to the weights of these
-kernels. The second is what it does: the d-mers' part of a' K a, the squared length of the decision function; it adds
-up to one. Where all sequences have the same d letters at l, M_ld is constant, and as a sums to zero so is the
-contribution; a sub-kernel that counts nothing else is constant, and gets no weight.
+k runs over the weighted degree kernels, beta_k is the learned weight, w_kld the weight of d-mers at position l within
+the kernel (including its normalisation in the second line), a the signed coefficients of the support sequences.
 
-A pair (l, d) belongs to the place where the d-mer begins, or is shared equally by its d positions. Under
-`WeightedDegreeShift` the place is that in the sequence that is scored; a part may then be negative.
+`weights` shows what was learned: the weight of each kernel, spread over the d-mers it counts; its sum is the sum of the
+weights of these kernels. `contributions` shows the effect on the decision function: the share of the d-mers in a' K a,
+the squared norm of the decision function; its sum is one. If all training sequences have the same d letters at l, then
+M_ld is constant, and since the coefficients a sum to zero the contribution is zero. A kernel that counts only such
+d-mers is constant and gets no weight.
+
+The value of a pair (l, d) is shown at the position where the d-mer begins, or shared equally by its d positions. Under
+`WeightedDegreeShift` l is the position in the scored sequence, not in the support sequence; contributions may then be
+negative.
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from multikernel.inspection.terms import DEGREE, SequenceTerms, reach_of, read_terms
+from multikernel.inspection.terms import DEGREE, SequenceTerms, degree_weights, read_terms
 from multikernel.inspection.writing import save_both
 
 QUANTITIES = ("weights", "contributions")
@@ -37,9 +40,9 @@ class PositionImportance:
     Attributes
     ----------
     weights : ndarray of shape (L, D)
-        The learned weight of d-mers that begin at each position, d = 1, ..., D; defined in the module.
+        The learned weight of the d-mers that begin at each position, d = 1, ..., D, as in the module docstring.
     contributions : ndarray of shape (L, D)
-        Their shares of the squared length of the decision function.
+        Shares of these d-mers in the squared norm of the decision function.
     """
 
     weights: np.ndarray
@@ -51,9 +54,9 @@ class PositionImportance:
         Parameters
         ----------
         quantity : {"weights", "contributions"}
-            Which one.
+            The array to return.
         shared : bool, default=False
-            Whether the d positions of a d-mer share it equally; otherwise it belongs to the first of them.
+            Whether the value of a d-mer is shared equally by its d positions; otherwise its first position has all.
         """
         if quantity not in QUANTITIES:
             raise ValueError(
@@ -73,7 +76,7 @@ class PositionImportance:
         """Return a quantity by position, summed over the degrees, shape (L,); parameters as of `by_degree`."""
         return self.by_degree(quantity, shared=shared).sum(axis=1)
 
-    def _columns(self) -> dict[str, np.ndarray]:
+    def _columns(self) -> dict[str, Any]:
         length, degree = self.weights.shape
         return {
             "position": np.repeat(np.arange(length), degree),
@@ -102,23 +105,23 @@ class PositionImportance:
 
 
 def position_importance(model: Any, *, output: int | None = None, column: Any = None) -> PositionImportance:
-    """Return how much every position matters, by degree.
+    """Return how much each position matters, for each length d of d-mers.
 
     Parameters
     ----------
     model : MKLClassifier, MKLRegressor, MKLOneClass, ...
         Fitted, with weighted degree kernels among its kernels, whole or split by `PositionBlocks` and `DegreeBlocks`.
     output : int, optional
-        Which output, where the model has several: a class of ``classes_``, a problem of ``pairs_``, a target. Joint
-        models of two classes have two, and their decision function is the second minus the first.
+        Number of the output, for models with several: a class of ``classes_``, a pair of ``pairs_``, a target. A joint
+        model of two classes has two outputs; its decision function is the second minus the first.
     column : str or int, optional
-        The column of sequences, where kernels see several.
+        The column of sequences, needed if the kernels use several.
 
     Returns
     -------
     PositionImportance
-        ``weights`` and ``contributions`` by position and degree. Kernels that are constant on the training samples are
-        left out.
+        ``weights`` and ``contributions`` by position and degree. Kernels that are constant on the training samples
+        have no part in them.
 
     References
     ----------
@@ -142,7 +145,7 @@ def position_importance(model: Any, *, output: int | None = None, column: Any = 
     owner = "position_importance"
     terms = read_terms(model, owner, output, column)
     members = [k for k in terms.members if isinstance(terms.bank.kernels[k], DEGREE)]
-    if not members or not terms.places:
+    if not members or not terms.positions:
         raise ValueError(
             f"{owner} needs a model that uses weighted degree kernels, such as PositionBlocks(WeightedDegree(20), 9). "
             f"Got the kernels {terms.bank.names!r} instead."
@@ -152,16 +155,17 @@ def position_importance(model: Any, *, output: int | None = None, column: Any = 
     degree = max(terms.bank.kernels[k].degree for k in members)
     counted = _counted(terms, length, degree)
     weights, energies = np.zeros((length, degree)), np.zeros((length, degree))
-    ends = np.arange(length)[:, None] + np.arange(1, degree + 1) <= length
+    # d-mers that end within the sequence
+    fits = np.arange(length)[:, None] + np.arange(1, degree + 1) <= length
     for k in members:
         kernel = terms.bank.kernels[k]
-        own, reach = reach_of(kernel, kernel._shifts())
+        own, shift_factors = degree_weights(kernel, kernel._shifts())
         share = np.zeros((length, degree))
-        share[:, : kernel.degree] = own * reach.sum(axis=0)[:, None]
-        share *= ends & counted
+        share[:, : kernel.degree] = own * shift_factors.sum(axis=0)[:, None]
+        share *= fits & counted
         if share.any():
             weights += beta[terms.bank.names[k]] * share / share.sum()
-    for group in terms.places:
+    for group in terms.positions:
         part = group.energies()
         energies[:, : part.shape[1]] += part
     total = energies.sum()
@@ -181,10 +185,10 @@ def _learned(model: Any, terms: SequenceTerms, owner: str) -> dict[str, float]:
 
 
 def _counted(terms: SequenceTerms, length: int, degree: int) -> np.ndarray:
-    """Return which pairs (l, d) the decision function has."""
+    """Return a mask of the pairs (l, d) that have a weight in the decision function."""
     out = np.zeros((length, degree), bool)
-    for group in terms.places:
+    for group in terms.positions:
         for layer in group.layers:
-            own = (layer.weight != 0) & np.any(layer.reach, axis=0).reshape(-1, 1)
+            own = (layer.weight != 0) & np.any(layer.shift_factors, axis=0).reshape(-1, 1)
             out[:, : own.shape[1]] |= own
     return out

@@ -7,12 +7,9 @@ from typing import Any
 import numpy as np
 
 from multikernel.inspection.importance import PositionImportance, position_importance
-from multikernel.inspection.writing import new_axes
+from multikernel.inspection.writing import MOST_SEPARATE, new_axes
 
 _LABELS = {"weights": "learned weight", "contributions": "share of the decision function"}
-
-# positions up to which bars stand apart
-_APART = 64
 
 
 class SequenceImportanceDisplay:
@@ -21,16 +18,16 @@ class SequenceImportanceDisplay:
     Parameters
     ----------
     importance : PositionImportance
-        What is drawn.
+        The importance to draw.
 
     Attributes
     ----------
     ax_ : matplotlib Axes
-        Where it was drawn.
+        The axes drawn on.
     figure_ : matplotlib Figure
-        Its figure.
-    bars_ : list of matplotlib BarContainer, or PolyCollection for more than 64 positions
-        The parts, one for each degree that has any.
+        The figure of the axes.
+    bars_ : list of matplotlib BarContainer, or PolyCollection for more than 100 positions
+        The parts, one for each degree that is not zero everywhere.
 
     Examples
     --------
@@ -90,15 +87,15 @@ class SequenceImportanceDisplay:
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            Where; by default a new figure.
+            Axes to draw on; by default those of a new figure.
         quantity : {"weights", "contributions"}, default="weights"
-            What is drawn.
+            Which array of the importance to draw.
         shared : bool, default=False
-            Whether the positions of a d-mer share its part; otherwise it is drawn where the d-mer begins.
+            Whether the value of a d-mer is shared equally by its d positions; otherwise it is drawn at the first one.
         origin : int, default=0
-            The position that is called 0.
+            Position that the axis labels as 0.
         window : (int, int), optional
-            The positions [start, stop) that are drawn; by default all.
+            Positions [start, stop) to draw; by default all.
         cmap : str, default="viridis"
             Colours of the degrees.
 
@@ -116,7 +113,7 @@ class SequenceImportanceDisplay:
         used = np.flatnonzero(values.any(axis=0))
         degrees = values.shape[1]
         colours = mpl.colormaps[cmap](np.linspace(0.0, 0.92, max(degrees, 2)))
-        # negative parts go down
+        # positive parts are stacked upwards from zero, negative ones downwards
         tops = {True: np.zeros(len(places)), False: np.zeros(len(places))}
         self.bars_ = []
         for d in used:
@@ -139,8 +136,8 @@ class SequenceImportanceDisplay:
 
 
 def _bars(ax: Any, places: np.ndarray, bottom: np.ndarray, heights: np.ndarray, colour: Any, label: str) -> Any:
-    """Draw the bars of one degree; many of them as one surface."""
-    if len(places) <= _APART:
+    """Draw the bars of one degree; for many positions one filled surface, which is faster than many bars."""
+    if len(places) <= MOST_SEPARATE:
         return ax.bar(places, heights, bottom=bottom, width=0.9, color=colour, label=label)
     edges = np.append(places - 0.5, places[-1] + 0.5)
     low, high = (np.append(values, values[-1]) for values in (bottom, bottom + heights))

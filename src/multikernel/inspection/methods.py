@@ -1,8 +1,8 @@
-"""Methods by name: what `compare` takes beside estimators. A new one is one line of a table."""
+"""The methods that `compare` knows by name. A new one is one line of the table `METHODS`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
@@ -36,14 +36,14 @@ def _mkl(**options: Any) -> Callable[[bool], Any]:
     )("precomputed", **options)  # fmt: skip
 
 
-# name: (what it is, how it is made, whether it does regression as well)
+# name: (description, function that makes it, whether it also does regression)
 METHODS: dict[str, tuple[str, Callable[[bool], Any], bool]] = {
     "uniform": ("SVM on the sum of the kernels", _two_stage("UniformWeights"), True),
     "best": ("SVM on the best single kernel, by inner cross-validation", _two_stage("BestSingleKernel"), True),
     "align": ("SVM on kernels weighted by their alignment (Cortes et al. 2012)", _two_stage("AlignWeights"), True),
-    "alignf": ("SVM on the best aligned mix (Cortes et al. 2012)", _two_stage("AlignFWeights"), True),
-    "margin": ("SVM on the mix of largest margin (Cortes et al. 2013)", _two_stage("KernelMarginWeights"), False),
-    "binarymkl": ("SVM on a mix learned from pairs (Kumar et al. 2012)", _two_stage("BinaryMKLWeights"), False),
+    "alignf": ("SVM on kernels weighted for best alignment (Cortes et al. 2012)", _two_stage("AlignFWeights"), True),
+    "margin": ("SVM on kernels of largest margin (Cortes et al. 2013)", _two_stage("KernelMarginWeights"), False),
+    "binarymkl": ("SVM on kernels weighted by pairs (Kumar et al. 2012)", _two_stage("BinaryMKLWeights"), False),
     "pwmk": ("SVM on kernels weighted by their accuracy", _two_stage("PWMKWeights"), False),
     "fheuristic": ("SVM on kernels weighted by a heuristic of alignment", _two_stage("FHeuristicWeights"), True),
     "mkl": ("sparse MKL, each class against the rest (Sonnenburg et al. 2005)", _mkl(), True),
@@ -68,7 +68,7 @@ def make_methods(
     grid: Mapping[str, Sequence[Any]] | None = None,
     inner_cv: int = 3,
 ) -> dict[str, Any]:
-    """Return fresh estimators by name, each told to take the shared kernels.
+    """Return fresh estimators by name, set to take the kernels that all methods share.
 
     Parameters
     ----------
@@ -78,13 +78,13 @@ def make_methods(
     classification : bool
         Whether the targets are classes.
     stack_only : bool
-        Whether there are no samples beside the kernels.
+        Whether the data are a KernelStack, so that no method can have the samples themselves.
     params : dict, optional
         Parameters for every method that has them, itself or in its ``estimator``.
     grid : dict, optional
         Values of parameters among which each method that has them chooses by inner cross-validation.
     inner_cv : int
-        Folds of that.
+        Folds of the inner cross-validation.
     """
     if isinstance(methods, str) or not isinstance(methods, (Mapping, Sequence)) or not len(methods):
         raise ValueError(
@@ -120,10 +120,15 @@ def make_methods(
     return ready
 
 
+def did_you_mean(name: Any, known: Iterable[str]) -> str:
+    """Return the end of an error sentence that suggests the known name nearest to the given one; empty if none is."""
+    near = get_close_matches(str(name), known, 1)
+    return f" Did you mean {near[0]!r}?" if near else ""
+
+
 def _by_name(name: Any, classification: bool) -> Any:
     if name not in METHODS:
-        near = get_close_matches(str(name), METHODS, 1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
+        hint = did_you_mean(name, METHODS)
         raise ValueError(f"The methods of compare must be among {', '.join(METHODS)}. Got {name!r} instead.{hint}")
     if not classification and not METHODS[name][2]:
         able = ", ".join(key for key, (_, _, both) in METHODS.items() if both)
@@ -159,7 +164,7 @@ def _prepared(name: str, estimator: Any, stack_only: bool, params: dict, grid: d
 
 
 def _owner(estimator: Any, name: str) -> str | None:
-    """Return the parameter of this name, the estimator's own or its inner estimator's; None where it has none."""
+    """Return the name of the parameter in the estimator or in its inner estimator; None if neither has it."""
     known = estimator.get_params()
     return next((key for key in (name, f"estimator__{name}") if key in known), None)
 
@@ -173,7 +178,7 @@ def takes_stack(estimator: Any) -> bool:
 
 
 def learned(estimator: Any) -> dict[str, Any]:
-    """Return what a fitted method tells of itself: number of active kernels, certified gap, status; None where unknown.
+    """Return number of active kernels, certified gap and status of a fitted method; None for each it does not have.
 
     Examples
     --------

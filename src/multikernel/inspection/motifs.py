@@ -4,8 +4,8 @@
 
     W_lu = sum_k beta_k w_kld sum_i a_i [x_i has u at l],        W_u = sum_k beta_k sum_i a_i c_u(x_i)
 
-with the normalisation of each kernel in w_kld and beta_k. With shifts a support sequence that has u at l + s counts
-at l as well.
+w_kld and beta_k include the normalisation of their kernel. With shifts a support sequence that has u at l + s counts at
+l as well.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from multikernel.inspection.patterns import PatternTerm
-from multikernel.inspection.places import PlaceTerms
+from multikernel.inspection.positions import PositionTerms
 from multikernel.inspection.terms import SequenceTerms, read_terms
 from multikernel.inspection.writing import write_columns
 from multikernel.kernels.base import is_integer
@@ -26,7 +26,7 @@ from multikernel.kernels.base import is_integer
 
 @dataclass(frozen=True)
 class Motif:
-    """One motif: its letters, where it counts (None: anywhere), the slice it is counted in, and its weight."""
+    """One motif: its letters, its position (None: anywhere), the slice of sequences it is counted in, its weight."""
 
     motif: str
     position: int | None
@@ -35,12 +35,12 @@ class Motif:
 
     @property
     def length(self) -> int:
-        """The number of letters, gaps among them."""
+        """The number of letters, gaps included."""
         return len(self.motif)
 
 
 class Motifs(tuple):
-    """Motifs in the order of the size of their weights: a tuple of `Motif` that can be saved as a table."""
+    """Motifs, largest absolute weight first: a tuple of `Motif` that can be saved as a table."""
 
     __slots__ = ()
 
@@ -78,21 +78,21 @@ def top_motifs(
     model : MKLClassifier, MKLRegressor, MKLOneClass, ...
         Fitted, with kernels computed from sequences.
     n : int, default=20
-        How many.
+        Number of motifs to return.
     length : int, optional
-        Only motifs of so many letters, gaps among them.
+        Only motifs of this length, gaps included.
     positions : (int, int), optional
-        Only d-mers that begin at a position in [start, stop); leaves out motifs that have no place.
+        Only d-mers that begin at a position in [start, stop); motifs without a position are left out.
     output : int, optional
-        Which output, where the model has several: a class of ``classes_``, a problem of ``pairs_``, a target. Joint
-        models of two classes have two, and their decision function is the second minus the first.
+        Number of the output, for models with several: a class of ``classes_``, a pair of ``pairs_``, a target. A joint
+        model of two classes has two outputs; its decision function is the second minus the first.
     column : str or int, optional
-        The column of sequences, where kernels see several.
+        The column of sequences, needed if the kernels use several.
 
     Returns
     -------
     Motifs
-        d-mers with their positions, and k-mers or motifs with gaps (points) wherever they occur.
+        d-mers with their positions; k-mers and motifs with gaps (written as points) without one.
 
     Examples
     --------
@@ -119,21 +119,21 @@ def top_motifs(
             f"The 'positions' parameter of top_motifs must be None or a pair (start, stop). Got {positions!r} instead."
         )
     terms = read_terms(model, "top_motifs", output, column)
-    _refuse_unit_length(terms)
+    _refuse_cosine(terms)
     found: list[Motif] = []
-    for group in terms.places:
-        found = _largest(found + _placed(group, n, length, positions), n)
+    for group in terms.positions:
+        found = _largest(found + _at_positions(group, n, length, positions), n)
     if positions is None:
         found = _largest(found + _anywhere(terms, n, length), n)
     return Motifs(found)
 
 
-def _refuse_unit_length(terms: SequenceTerms) -> None:
-    divided = any(layer.factor is not None for group in terms.places for layer in group.layers)
+def _refuse_cosine(terms: SequenceTerms) -> None:
+    divided = any(layer.factor is not None for group in terms.positions for layer in group.layers)
     if divided or any(term.factor is not None for term in terms.patterns):
         raise ValueError(
             "top_motifs needs kernels in which a motif weighs the same in every sequence: normalize=None, 'variance', "
-            "'trace' or 'center'. Got 'cosine', which divides by the length of each sequence."
+            "'trace' or 'center'. Got 'cosine', which divides by the norm of each sequence."
         )
 
 
@@ -141,8 +141,8 @@ def _largest(found: list[Motif], n: int) -> list[Motif]:
     return sorted(found, key=lambda each: (-abs(each.weight), each.motif, each.position or 0))[:n]
 
 
-def _placed(group: PlaceTerms, n: int, length: int | None, positions: tuple[int, int] | None) -> list[Motif]:
-    """Return the d-mers of largest weight with their places."""
+def _at_positions(group: PositionTerms, n: int, length: int | None, positions: tuple[int, int] | None) -> list[Motif]:
+    """Return the d-mers of largest weight with their positions."""
     found: list[Motif] = []
     letters, m = np.array(list(group.letters)), len(group.codes)
     wanted = range(group.codes.shape[1])[slice(*(positions or (None, None)))]
@@ -155,11 +155,11 @@ def _placed(group: PlaceTerms, n: int, length: int | None, positions: tuple[int,
         for d in np.unique(np.concatenate([each.degrees for each in here])):
             if length is not None and d != length:
                 continue
-            # the first of all that agree
+            # one representative of each d-mer: the first of the sequences that agree on it
             heads = np.flatnonzero((lcp < d) & (reach[order] >= d) & (total[d - 1] != 0))
             best = heads[np.argsort(-np.abs(total[d - 1, heads]), kind="stable")[:n]]
             for rank in best:
-                # sample order[rank] is a support sequence moved by one of the shifts
+                # sample order[rank] is a support sequence, moved by one of the shifts
                 row, r = order[rank] % m, int(group.shifts[order[rank] // m])
                 text = "".join(letters[group.codes[row, place - r : place - r + d]])
                 found.append(Motif(text, int(place), "", float(total[d - 1, rank])))
@@ -168,7 +168,7 @@ def _placed(group: PlaceTerms, n: int, length: int | None, positions: tuple[int,
 
 
 def _anywhere(terms: SequenceTerms, n: int, length: int | None) -> list[Motif]:
-    """Return the patterns of largest weight; kernels that count the same one add up."""
+    """Return the patterns of largest weight; the weights of kernels that count the same pattern add up."""
     alike: dict[Any, list[PatternTerm]] = {}
     for term in terms.patterns:
         if length is None or term.pattern.span == length:

@@ -2,8 +2,8 @@
 
     f(x) = ... + sum_u W_u c_u(x),       W_u = factor * sum_i a_i c_u(x_i)
 
-A window of x adds W_u, shared equally by its cared-for letters. Where a pattern counts once however often it occurs,
-its windows share W_u equally.
+A window of x that matches u adds W_u, shared equally by the positions of its letters; gaps get nothing. If a pattern
+counts once however often it occurs (``presence``), all windows that match it share W_u equally.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ class PatternTerm:
     Attributes
     ----------
     kernel : int
-        The kernel in the bank: it reads the letters.
+        Number of the kernel in the bank; it turns letters into codes.
     letters : str
         The alphabet.
     pattern : Pattern
-        What is counted.
+        The counted pattern.
     keys : uint64 array
-        Patterns that have a weight, in increasing order.
+        Keys of the patterns that have a weight, in increasing order.
     weights : ndarray
         W_u.
     factor : callable or None
-        Returns of samples what a unit diagonal divides each of them by.
+        Returns, for samples, the factor by which ``normalize="cosine"`` multiplies their kernel rows.
     """
 
     kernel: int
@@ -46,7 +46,7 @@ class PatternTerm:
     factor: Callable[[Any], np.ndarray] | None = None
 
     def scores(self, encoded: Encoded, factor: np.ndarray | None, width: int) -> np.ndarray:
-        """Return what every position of other sequences adds to the output: (n, width), zero beyond their ends."""
+        """Return the share of every position of other sequences in the output: (n, width), zero beyond their ends."""
         out = np.zeros((len(encoded), width))
         start, first, keys = window_keys(encoded, self.pattern)
         if not len(self.keys) or not len(keys):
@@ -65,7 +65,7 @@ class PatternTerm:
         return out
 
     def text(self, key: int) -> str:
-        """Return a pattern as letters, with a point for every letter not cared for."""
+        """Return a pattern as letters, with a point for every gap."""
         out, size = ["."] * self.pattern.span, len(self.letters)
         for place in reversed(self.pattern.places):
             key, code = divmod(int(key), size)
@@ -74,7 +74,7 @@ class PatternTerm:
 
 
 def pattern_weights(encoded: Encoded, pattern: Pattern, coef: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the patterns of support sequences with sum_i a_i c_u(x_i), keys in increasing order."""
+    """Return the keys u of the patterns of support sequences, in increasing order, and sum_i a_i c_u(x_i) of each."""
     _, first, keys = window_keys(encoded, pattern)
     a = np.repeat(coef, np.diff(first))
     if pattern.presence:

@@ -1,7 +1,7 @@
-"""Results as they come, one line of JSON each, and what they belong to.
+"""The file of results of a comparison: one line of JSON per fit.
 
-The first line says which data, splits and scorer the rest belong to; every other line is one fit. A line is written and
-flushed as soon as its fit ends, so that a killed run loses the fit in flight and nothing else.
+The first line holds fingerprints of the data, the splits, the scorer and the kernels; every other line is one fit. A
+line is written and flushed as soon as its fit ends, so that a killed run loses only the fit it was working on.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from scipy import sparse
 
 from multikernel.gram.stack import KernelStack
 
-# how a file of results begins
+# first characters of a file of results
 _HEAD = '{"protocol"'
 
 _WORDS = {"data": "the data", "splits": "the splits of cv", "scoring": "the scorer", "kernels": "the kernels"}
@@ -46,7 +46,7 @@ def _pieces(part: Any):
         yield repr((part.shape, part.names)).encode()
         for k in range(part.shape[2]):
             K = part.kernel_rows(k, part.col_ids)
-            # rows that are spread over the matrix, and its diagonal: a stack may be larger than what is worth hashing
+            # about 32 rows spread over each matrix: hashing a whole stack could take longer than the fits
             yield np.ascontiguousarray(K[:: max(1, len(K) // 32)]).tobytes()
     elif sparse.issparse(part):
         yield from (np.ascontiguousarray(each).tobytes() for each in (part.data, part.indices, part.indptr))
@@ -72,18 +72,18 @@ class Records:
     Parameters
     ----------
     path : path or None
-        The file; None keeps nothing.
+        The file; None writes nothing.
     protocol : dict of str
-        What the results belong to.
+        Fingerprints of the data, the splits, the scorer and the kernels.
     methods : dict of str
         A fingerprint for each method.
     resume : bool
-        Whether results that are there are taken up; otherwise they are overwritten.
+        Whether results already in the file are kept; otherwise the file is overwritten.
 
     Attributes
     ----------
     rows : list of dict
-        The results known so far, of these methods.
+        The results of these methods known so far.
     """
 
     def __init__(
@@ -103,20 +103,20 @@ class Records:
                 f"The 'results' parameter of compare must be a file that can be written. Got '{self.path}' instead."
             )
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        lines = self._read() if resume and self.path.exists() else []
+        lines = self._read(self.path) if resume and self.path.exists() else []
         if lines:
             self._check(lines[0], protocol)
-            self._take(lines[1:])
-        # whole lines only: what a killed run left half-written is dropped
+            self._load(lines[1:])
+        # whole lines only: a line that a killed run left half-written is dropped
         text = "".join(json.dumps(line) + "\n" for line in lines or [{"protocol": dict(protocol)}])
-        # in one step, so that a run killed now loses nothing
+        # replaced in one step: a run killed now leaves either the old file or the new one
         fresh = self.path.with_name(self.path.name + ".new")
         fresh.write_text(text, encoding="utf-8")
         fresh.replace(self.path)
 
-    def _read(self) -> list[dict]:
+    def _read(self, path: Path) -> list[dict]:
         lines: list[dict] = []
-        whole = self.path.read_text(encoding="utf-8", errors="replace")
+        whole = path.read_text(encoding="utf-8", errors="replace")
         for text in whole.splitlines():
             try:
                 lines.append(json.loads(text))
@@ -125,7 +125,7 @@ class Records:
         # the first line may be cut short as well
         head = lines[0] if lines else {"protocol": None} if _HEAD.startswith(whole[: len(_HEAD)]) else None
         if not isinstance(head, dict) or "protocol" not in head:
-            raise ValueError(f"The file '{self.path}' must hold results of compare. Got something else instead.")
+            raise ValueError(f"The file '{path}' must hold results of compare. Got something else instead.")
         return lines
 
     def _check(self, head: dict, protocol: Mapping[str, str]) -> None:
@@ -137,7 +137,7 @@ class Records:
                 "begin anew with resume=False (--no-resume)."
             )
 
-    def _take(self, lines: list[dict]) -> None:
+    def _load(self, lines: list[dict]) -> None:
         for row in lines:
             name = row["method"]
             if name in self.methods and row["key"] != self.methods[name]:
@@ -149,11 +149,11 @@ class Records:
                 self.rows.append(row)
 
     def known(self, method: str, fold: int) -> bool:
-        """Whether this fit is there; one that failed is tried again."""
+        """Whether the result of this fit is known; a fit that failed is tried again."""
         return any(row["method"] == method and row["fold"] == fold and row["error"] is None for row in self.rows)
 
     def add(self, row: dict[str, Any]) -> None:
-        """Keep a result, and write it."""
+        """Keep a result and append it to the file."""
         row = {**row, "key": self.methods[row["method"]]}
         self.rows.append(row)
         if self.path is not None:

@@ -2,10 +2,11 @@
 
     f(x) = offset + sum over positions l of s_l(x) + rest(x)
 
-A d-mer of x that support sequences have at its place, or a k-mer that they count, adds its weight W to the decision
-function. Its d positions share it equally, W / d each; of a motif with gaps the cared-for positions do. Under
-`WeightedDegreeShift` a match of x at l with a support sequence at l + s belongs to l, the place in x. Nothing is
-approximated: the scores of a sequence add up to its decision function.
+A d-mer of x that some support sequence has at the same position, or a counted k-mer that some support sequence has
+anywhere, adds its weight W to the decision function. The d positions of the d-mer share W equally, W / d each; in a
+motif with gaps the positions of its letters do, and the gaps get nothing. Under `WeightedDegreeShift` a match between x
+at l and a support sequence at l + s counts for l, the position in x. Nothing is approximated: the scores of a sequence,
+the offset and the rest add up to its decision function.
 """
 
 from __future__ import annotations
@@ -16,21 +17,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn import get_config
+from sklearn.utils import gen_batches
 
 from multikernel.estimators.validation import check_samples
 from multikernel.inspection.terms import SequenceTerms, encode_samples, read_terms
-from multikernel.inspection.writing import new_axes, save_both
+from multikernel.inspection.writing import MOST_SEPARATE, new_axes, save_both
 from multikernel.kernels.approximate import code_matrix
 from multikernel.kernels.bank import take_rows
 from multikernel.kernels.base import len_of
 from multikernel.kernels.sequences.samples import as_sequences
 
-# sequences scored together
-_ROWS = 1 << 14
-# of the letters of nucleotides; others are grey
+# colours of nucleotides; other letters are grey
 _COLOURS = {"A": "#2ca02c", "C": "#1f77b4", "G": "#e69500", "T": "#d62728", "U": "#d62728"}
-# positions up to which letters are written
-_LETTERS = 120
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,9 +41,9 @@ class PositionScores:
     values : ndarray of shape (n, L)
         s_l(x) of every sequence; zero beyond the end of a shorter one.
     rest : ndarray of shape (n,)
-        What kernels add that are no sums over positions of these sequences; zero where there are none.
+        Sum of all other kernels: those on numbers, on other columns, or on sequences but not sums over positions.
     offset : float
-        The constant: the intercept, and what centred kernels add to it.
+        The constant: the intercept plus the constants of centred kernels.
     sequences : list of str
         The sequences.
     """
@@ -80,16 +79,16 @@ class PositionScores:
         row : int, default=0
             Which sequence.
         ax : matplotlib Axes, optional
-            Where; by default a new figure.
+            Axes to draw on; by default those of a new figure.
         origin : int, default=0
-            The position that is called 0.
+            Position that the axis labels as 0.
         window : (int, int), optional
-            The positions [start, stop) that are drawn; by default all.
+            Positions [start, stop) to draw; by default all.
 
         Returns
         -------
         matplotlib Axes
-            Where it was drawn.
+            The axes drawn on.
         """
         ax = new_axes(ax, (8.0, 2.6))
         text = self.sequences[row]
@@ -97,7 +96,7 @@ class PositionScores:
         places, shown = np.arange(start, stop), self.values[row, start:stop]
         colours = [_COLOURS.get(letter.upper(), "0.5") for letter in text[start:stop]]
         ax.bar(places - origin, shown, width=0.9, color=colours)
-        if len(places) <= _LETTERS:
+        if len(places) <= MOST_SEPARATE:
             for place, height in zip(places, shown, strict=True):
                 ax.annotate(
                     text[place], (place - origin, height), (0, 2 if height >= 0 else -2), textcoords="offset points",
@@ -110,7 +109,7 @@ class PositionScores:
         return ax
 
     def save(self, folder: str | os.PathLike, row: int = 0, **options: Any) -> list[Path]:
-        """Write ``scores.csv``, all sequences, and ``scores.png``, one of them, into a folder; return their paths.
+        """Write ``scores.csv`` (all sequences) and ``scores.png`` (one of them) into a folder; return both paths.
 
         Further ``options`` are those of `plot`.
         """
@@ -127,15 +126,15 @@ def score_positions(model: Any, sequences: Any, *, output: int | None = None, co
     sequences : list of str, array, Series or data frame
         Samples as `predict` takes them.
     output : int, optional
-        Which output, where the model has several: a class of ``classes_``, a problem of ``pairs_``, a target. Joint
-        models of two classes have two, and their decision function is the second minus the first.
+        Number of the output, for models with several: a class of ``classes_``, a pair of ``pairs_``, a target. A joint
+        model of two classes has two outputs; its decision function is the second minus the first.
     column : str or int, optional
-        The column of sequences, where kernels see several.
+        The column of sequences, needed if the kernels use several.
 
     Returns
     -------
     PositionScores
-        ``values`` of shape (n, L), and what it takes to make them the decision function.
+        ``values`` of shape (n, L), and the ``offset`` and ``rest`` that make their sums the decision function.
 
     Examples
     --------
@@ -157,8 +156,11 @@ def score_positions(model: Any, sequences: Any, *, output: int | None = None, co
     X = check_samples(model, sequences, reset=False)
     texts = _texts(terms, X)
     width = max(map(len, texts), default=0)
-    parts = [_score(terms, take_rows(X, slice(i, i + _ROWS)), width) for i in range(0, len(texts), _ROWS)]
-    values = np.concatenate(parts) if parts else np.zeros((0, width))
+    values = np.zeros((len(texts), width))
+    # scoring a block takes about eight arrays of float64 of its size: they fit into scikit-learn's working memory (MiB)
+    size = int(get_config()["working_memory"] * 2**20 / (8 * 8 * max(width, 1)))
+    for block in gen_batches(len(texts), max(1, size)):
+        values[block] = _score(terms, take_rows(X, block), width)
     rest = np.zeros(len(texts)) if terms.rest is None else terms.rest(X)
     return PositionScores(values, rest, terms.offset, texts)
 
@@ -172,7 +174,7 @@ def _texts(terms: SequenceTerms, X: Any) -> list[str]:
 
 def _score(terms: SequenceTerms, X: Any, width: int) -> np.ndarray:
     out = np.zeros((len_of(X), width))
-    for group in terms.places:
+    for group in terms.positions:
         codes = code_matrix(terms.bank.kernels[group.kernel], terms.bank.select(group.kernel, X))
         out += group.scores(codes, [None if layer.factor is None else layer.factor(X) for layer in group.layers])
     for term in terms.patterns:

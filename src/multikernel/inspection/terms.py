@@ -1,9 +1,11 @@
-"""A fitted model as sums over sequences: what its decision function says of places, of patterns, and the rest.
+"""The decision function of a fitted model, written as sums over positions and patterns of a sequence.
 
-    f(x) = offset + sum over places l and d-mers u of W_lu [x has u at l] + sum over patterns u of W_u c_u(x) + rest(x)
+    f(x) = offset + sum over positions l and d-mers u of W_lu [x has u at l] + sum over patterns u of W_u c_u(x)
+           + rest(x)
 
-Weighted degree kernels, with shifts or without, are of the first kind; spectra, motifs, gapped and mismatching k-mers
-of the second. Kernels on numbers, on other columns, and those on sequences that are no such sums are the rest.
+Weighted degree kernels, with or without shifts, give the first sum. Spectra, motifs, gapped k-mers and k-mers with
+mismatches give the second. The rest holds all other kernels: those on numbers, those on other columns, and those on
+sequences that are not such sums.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from multikernel.estimators.base import BaseMKL
 from multikernel.inspection.patterns import PatternTerm, pattern_weights
-from multikernel.inspection.places import Layer, PlaceTerms
+from multikernel.inspection.positions import Layer, PositionTerms
 from multikernel.kernels.approximate import code_matrix
 from multikernel.kernels.bank import KernelBank
 from multikernel.kernels.base import is_integer
@@ -32,6 +34,9 @@ from multikernel.training.featured import FeatureExpansion
 DEGREE = (WeightedDegree, WeightedDegreeShift)
 SUMS = (*DEGREE, PatternKernel)
 
+# sums over positions, sums over patterns, and a function that evaluates all other kernels
+Parts = tuple[list[PositionTerms], list[PatternTerm], Callable[[Any], np.ndarray] | None]
+
 
 @dataclass(frozen=True, eq=False)
 class SequenceTerms:
@@ -40,53 +45,53 @@ class SequenceTerms:
     Attributes
     ----------
     bank : KernelBank
-        The kernels that the decision function has.
+        The kernels of the decision function.
     column : tuple of int or None
-        The column.
+        The column of the sequences; None if samples are sequences.
     output : int
-        The number of the output.
+        Number of the output.
     offset : float
         The constant.
-    places : list of PlaceTerms
-        Weighted degree kernels.
+    positions : list of PositionTerms
+        Sums over positions, from weighted degree kernels.
     patterns : list of PatternTerm
-        Kernels of counts.
+        Sums over patterns, from kernels that count them.
     rest : callable or None
-        Evaluates what all other kernels add, None where there are none.
+        Evaluates the sum of all other kernels on samples; None if there are none.
     """
 
     bank: KernelBank
     column: tuple[int, ...] | None
     output: int
     offset: float
-    places: list[PlaceTerms]
+    positions: list[PositionTerms]
     patterns: list[PatternTerm]
     rest: Callable[[Any], np.ndarray] | None
 
     @property
     def members(self) -> list[int]:
-        """The kernels of the bank that are sums over places or patterns of the column."""
+        """Numbers of the kernels that are sums over positions or patterns of the column."""
         return [k for k, kernel in enumerate(self.bank.kernels) if _belongs(self.bank, k, self.column, kernel)]
 
 
 def read_terms(model: Any, owner: str, output: Any = None, column: Any = None) -> SequenceTerms:
-    """Take a fitted model apart.
+    """Write the decision function of a fitted model as sums over positions and patterns.
 
     Parameters
     ----------
     model : estimator
         Fitted, with kernels that are computed from sequences.
     owner : str
-        Who asks, for the error sentences.
+        Name of the calling function, for error messages.
     output : int, optional
-        The number of the output, where there are several.
+        Number of the output, needed if the model has several.
     column : str or int, optional
-        The column of sequences, where kernels see several.
+        The column of sequences, needed if the kernels use several.
     """
     if not isinstance(model, BaseMKL):
         raise TypeError(f"{owner} needs a fitted model of multikernel, such as MKLClassifier. Got {model!r} instead.")
     check_is_fitted(model)
-    expansion = getattr(model, "_expansion", None)
+    expansion = getattr(getattr(model, "model_", None), "expansion", None)
     if not isinstance(expansion, (ComputedExpansion, FeatureExpansion)):
         raise ValueError(
             f"{owner} needs a model that computes its kernels from sequences and keeps its support sequences. "
@@ -95,12 +100,16 @@ def read_terms(model: Any, owner: str, output: Any = None, column: Any = None) -
     bank = expansion.model.maps.bank if isinstance(expansion, FeatureExpansion) else expansion.bank
     chosen = _column(bank, column, owner)
     t = _output(len(expansion.offset), output, owner)
-    read = _of_features if isinstance(expansion, FeatureExpansion) else partial(_of_terms, _duals(model, expansion, t))
-    places, patterns, rest = read(expansion, bank, chosen, t, owner)
+    if isinstance(expansion, FeatureExpansion):
+        places, patterns, rest = _from_features(expansion, bank, chosen, t)
+    else:
+        dual = _duals(model, expansion, t)
+        places, patterns, rest = _from_support(expansion, bank, chosen, t, dual, owner)
     return SequenceTerms(bank, chosen, t, float(expansion.offset[t]), places, patterns, rest)
 
 
-def _belongs(bank: KernelBank, k: int, column, kernel) -> bool:
+def _belongs(bank: KernelBank, k: int, column: Any, kernel: Any) -> bool:
+    """Whether kernel k is a sum over positions or patterns of this column."""
     return bank.columns[k] == column and isinstance(kernel, SUMS)
 
 
@@ -141,24 +150,26 @@ def _column_name(bank: KernelBank, position: tuple[int, ...] | None) -> Any:
 
 
 def _duals(model: Any, expansion: Expansion, t: int) -> np.ndarray:
-    """Return the coefficients a of the samples that an expansion keeps, for one output."""
+    """Return the coefficients a of one output, one for each sample that the expansion keeps."""
     own = np.atleast_2d(model.dual_coef_)[t] if hasattr(model, "dual_coef_") else np.zeros(0)
-    if len(own) == expansion.n_kept:
+    if len(own) == len(expansion.kept):
         return own
-    out = np.zeros(expansion.n_kept)
-    if hasattr(model, "_support") and len(own) == len(model._support):
-        out[model._support] = own
+    out = np.zeros(len(expansion.kept))
+    if len(own) == len(model.model_.support):
+        out[model.model_.support] = own
     return out
 
 
-def _of_terms(dual: np.ndarray, expansion: ComputedExpansion, bank: KernelBank, column, t: int, owner: str):
-    """Terms of kernels that are evaluated on support sequences."""
+def _from_support(
+    expansion: ComputedExpansion, bank: KernelBank, column: Any, t: int, dual: np.ndarray, owner: str
+) -> Parts:
+    """Return the sums of a model that evaluates its kernels at support sequences."""
     degree, patterns, rest = [], [], []
     for k, (kernel, term) in enumerate(zip(bank.kernels, expansion.terms, strict=True)):
         if not _belongs(bank, k, column, kernel):
             rest.append(k)
             continue
-        coef, factor = _unravel(bank, k, term, t, owner)
+        coef, factor = _row_factor(bank, k, term, t, owner)
         if isinstance(kernel, DEGREE):
             own = dual if factor is None else dual * factor(expansion.samples)
             degree.append((k, coef, own, factor))
@@ -178,8 +189,10 @@ def _evaluate(expansion: Expansion, t: int, X: Any) -> np.ndarray:
     return expansion.evaluate(X)[:, t]
 
 
-def _unravel(bank: KernelBank, k: int, term: Term, t: int, owner: str):
-    """Return c_j and r(x) of a kernel that is r(x) sum_j c_j k(x, x_j) in an output; None for r = 1."""
+def _row_factor(
+    bank: KernelBank, k: int, term: Term, t: int, owner: str
+) -> tuple[np.ndarray, Callable[[Any], np.ndarray] | None]:
+    """Return c and r, where kernel k adds r(x) sum_j c_j k(x, x_j) to the output; r is None where it is one."""
     coef, normalizer = term.coef[:, t], term.normalizer
     if normalizer is None:
         return coef, None
@@ -188,19 +201,20 @@ def _unravel(bank: KernelBank, k: int, term: Term, t: int, owner: str):
             f"{owner} needs kernels whose centring is a constant: fit_intercept=True, and no 'cosine' after 'center'. "
             f"Got the normalisation {list(normalizer.steps)!r} of {bank.names[k]!r} instead."
         )
-    # both samples' lengths divide the raw value
+    # 'cosine' divides k(x, x_j) by the norms of both sequences: the norm of x_j goes into c_j, that of x into r
     own = normalizer.cross(np.ones((1, len(coef))), np.ones(1))[0]
     best = int(np.argmax(own))
-    return coef * own, partial(_row_factor, bank, k, normalizer.take(np.array([best])), own[best])
+    return coef * own, partial(_cosine_factor, bank, k, normalizer.take(np.array([best])), own[best])
 
 
-def _row_factor(bank: KernelBank, k: int, normalizer: FittedNormalizer, own: float, X: Any) -> np.ndarray:
+def _cosine_factor(bank: KernelBank, k: int, normalizer: FittedNormalizer, own: float, X: Any) -> np.ndarray:
+    """Return r(x) of samples: the normalised row of one training sequence, divided by that sequence's own factor."""
     diag = bank.raw_diag(k, X)
     return normalizer.cross(np.ones((len(diag), 1)), diag)[:, 0] / own if own else np.zeros(len(diag))
 
 
-def _degree_groups(bank: KernelBank, degree: Sequence[tuple], samples: Any) -> list[PlaceTerms]:
-    """Join weighted degree kernels of one alphabet."""
+def _degree_groups(bank: KernelBank, degree: Sequence[tuple], samples: Any) -> list[PositionTerms]:
+    """Group weighted degree kernels by alphabet, so that each group sorts its sequences once."""
     alike: dict = {}
     for entry in degree:
         alike.setdefault(bank.kernels[entry[0]].alphabet_, []).append(entry)
@@ -210,32 +224,34 @@ def _degree_groups(bank: KernelBank, degree: Sequence[tuple], samples: Any) -> l
         codes = code_matrix(first, bank.select(entries[0][0], samples))
         seen = {int(r) for k, *_ in entries for r in bank.kernels[k]._shifts()}
         shifts = np.array(sorted(seen, key=lambda r: (r != 0, r)))
-        layers = [Layer(coef, *reach_of(bank.kernels[k], shifts), dual, factor) for k, coef, dual, factor in entries]
-        out.append(PlaceTerms(entries[0][0], codes, alphabet.letters, shifts, layers))
+        layers = [
+            Layer(coef, *degree_weights(bank.kernels[k], shifts), dual, factor) for k, coef, dual, factor in entries
+        ]
+        out.append(PositionTerms(entries[0][0], codes, alphabet.letters, shifts, layers))
     return out
 
 
-def reach_of(kernel: Any, shifts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return weights (L, D) and factors (R, L) of a weighted degree kernel by the place in the scored sequence."""
-    length, reach = kernel.length_, np.zeros((len(shifts), kernel.length_))
-    for row, r in zip(reach, shifts, strict=True):
+def degree_weights(kernel: Any, shifts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the weights (L, D) of d-mers and the factors (R, L) of shifts, by position in the scored sequence."""
+    length, factors = kernel.length_, np.zeros((len(shifts), kernel.length_))
+    for row, r in zip(factors, shifts, strict=True):
         if r in kernel._shifts():
             starts = kernel._factor(r) * kernel._starts(r)
             # the d-mer of the support sequence begins at l - r
             row[max(0, r) : length + min(0, r)] = starts[max(0, -r) : length - max(0, r)]
-    return np.tile(kernel._beta(), (length, 1)), reach
+    return np.tile(kernel._beta(), (length, 1)), factors
 
 
 def encode_samples(bank: KernelBank, k: int, X: Any) -> Encoded:
-    """Return samples in the letters of kernel k."""
+    """Return samples as codes of the letters of kernel k."""
     kernel = bank.kernels[k]
     X = kernel._check(bank.select(k, X))
     encoded = kernel._codes(X)
     return encoded if X.rows is None else encoded.take(X.rows)
 
 
-def _of_features(expansion: FeatureExpansion, bank: KernelBank, column, t: int, owner: str):
-    """Terms of kernels that are taken by their features."""
+def _from_features(expansion: FeatureExpansion, bank: KernelBank, column: Any, t: int) -> Parts:
+    """Return the sums of a model that holds weights of explicit features."""
     model = expansion.model
     alike: dict = {}
     other_places = []
@@ -243,11 +259,11 @@ def _of_features(expansion: FeatureExpansion, bank: KernelBank, column, t: int, 
         if bank.columns[k] != column:
             other_places.append((k, part))
             continue
-        coef, reach = part.coef[:, t], np.ones((1, part.codes.shape[1]))
-        layer = Layer(coef, part.weight[t], reach, coef)
+        coef, no_shift = part.coef[:, t], np.ones((1, part.codes.shape[1]))
+        layer = Layer(coef, part.weight[t], no_shift, coef)
         alike.setdefault(bank.kernels[k].alphabet_, []).append((k, part.codes, layer))
     places = [
-        PlaceTerms(parts[0][0], parts[0][1], alphabet.letters, np.zeros(1, int), [layer for _, _, layer in parts])
+        PositionTerms(parts[0][0], parts[0][1], alphabet.letters, np.zeros(1, int), [layer for _, _, layer in parts])
         for alphabet, parts in alike.items()
     ]
     patterns, vectors = [], {}

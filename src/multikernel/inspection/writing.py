@@ -1,4 +1,4 @@
-"""Tables and pictures of what was learned: columns to a file, axes to draw on."""
+"""Writing tables and pictures of what was learned; axes to draw on."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+# Positions up to which each one is drawn apart, with a gap or its letter: more are too narrow to read and slow to draw.
+MOST_SEPARATE = 100
 
 
 def write_columns(path: Path, columns: Mapping[str, Sequence]) -> None:
@@ -17,6 +20,11 @@ def write_columns(path: Path, columns: Mapping[str, Sequence]) -> None:
         writer.writerows(zip(*columns.values(), strict=True))
 
 
+def write_rows(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Write rows with the same keys as CSV, with a header."""
+    write_columns(path, {key: [row[key] for row in rows] for key in (rows[0] if rows else ())})
+
+
 def save_both(
     folder: str | os.PathLike, name: str, columns: Mapping[str, Sequence], draw: Callable[[], Any]
 ) -> list[Path]:
@@ -25,24 +33,28 @@ def save_both(
     Parameters
     ----------
     folder : path
-        The folder; made where it is not there.
+        The folder; created if it does not exist.
     name : str
-        What the files are called.
+        Name of the files without ending.
     columns : dict of sequences
         The table.
     draw : callable
-        Returns the figure, which is closed afterwards.
+        Function that returns the figure; the figure is closed afterwards.
     """
-    import matplotlib.pyplot as plt
-
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     table, picture = folder / f"{name}.csv", folder / f"{name}.png"
     write_columns(table, columns)
-    figure = draw()
-    figure.savefig(picture, dpi=160)
-    plt.close(figure)
+    save_figure(draw(), picture)
     return [table, picture]
+
+
+def save_figure(figure: Any, path: Path) -> None:
+    """Write a figure to a file and close it."""
+    import matplotlib.pyplot as plt
+
+    figure.savefig(path, dpi=160)
+    plt.close(figure)
 
 
 def new_axes(ax: Any, size: tuple[float, float]) -> Any:

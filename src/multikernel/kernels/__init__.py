@@ -5,9 +5,9 @@ from multikernel.kernels.approximate import HashedDegree, Nystroem, RandomFourie
 from multikernel.kernels.bank import KernelBank
 from multikernel.kernels.base import Kernel, as_kernel, kernel_name
 from multikernel.kernels.class_kernels import OutputKernels, pairwise_output_kernels
-from multikernel.kernels.columns import resolve_columns, take_columns
 from multikernel.kernels.fitted_normalizer import FittedNormalizer
 from multikernel.kernels.function import FunctionKernel
+from multikernel.kernels.inputs import resolve_columns, take_columns
 from multikernel.kernels.normalize import check_steps, learn_normalizer
 from multikernel.kernels.radial import RBF, ChiSquared, Laplacian, Matern
 from multikernel.kernels.sequences import (

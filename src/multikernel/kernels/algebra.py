@@ -1,4 +1,4 @@
-"""The algebra that keeps kernels kernels.
+"""Sums, products, multiples and powers of kernels.
 
     (k1 + k2)(x, z) = k1(x, z) + k2(x, z)        (k1 * k2)(x, z) = k1(x, z) k2(x, z)
     (c * k)(x, z)   = c k(x, z)                  (k ** r)(x, z)  = k(x, z)^r

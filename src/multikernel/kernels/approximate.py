@@ -4,8 +4,8 @@
     Nystroem        phi(x) = K_ZZ^(-1/2) k(Z, x), Z some of the training samples: exact on Z
     HashedDegree    the d-mers of a weighted degree kernel with their places, hashed into a table
 
-Each stands for another kernel and approximates it; as a kernel of its own it is exact, positive semidefinite, and can
-be trained on a million samples, since its features are explicit.
+Each approximates another kernel. As a kernel of its own it is exact and positive semidefinite, and can be trained on a
+million samples, since its features are explicit.
 
 References
 ----------
@@ -21,18 +21,17 @@ from numba import njit
 from scipy import sparse
 from sklearn.base import clone
 
-from multikernel.kernels.base import Kernel, as_kernel, is_integer, len_of, require
+from multikernel.kernels.base import Kernel, as_kernel, is_integer, require
+from multikernel.kernels.inputs import len_of
 from multikernel.kernels.radial import RBF
 from multikernel.kernels.sequences.degree import WeightedDegree
 
-# eigenvalues below this fraction of the largest are left out of K_ZZ^(-1/2)
-_NO_VALUE = 1e-10
-
 
 class FeatureKernel(Kernel):
-    """Base class: a subclass defines `_features` on checked samples."""
+    """Base class of the kernels with a bounded number of features; a subclass defines `_features`."""
 
     _psd = True
+    _explicit = True
 
     def features(self, X) -> np.ndarray | sparse.csr_array:
         """Return phi(x_i) as the rows of a dense or sparse matrix."""
@@ -142,7 +141,8 @@ class Nystroem(FeatureKernel):
         chosen = np.random.default_rng(self.random_state).permutation(n)[: self.n_landmarks]
         self.landmarks_ = X[np.sort(chosen)]
         values, vectors = np.linalg.eigh(self.kernel_(self.landmarks_))
-        keep = values > _NO_VALUE * max(values[-1], 0.0)
+        # eigenvalues that are rounding: the rule of numpy.linalg.matrix_rank
+        keep = values > len(values) * np.finfo(np.float64).eps * max(values[-1], 0.0)
         self.map_ = vectors[:, keep] / np.sqrt(values[keep])
 
     def _features(self, X):
@@ -152,10 +152,10 @@ class Nystroem(FeatureKernel):
 class HashedDegree(FeatureKernel):
     """The weighted degree kernel with its features hashed into a table of fixed size.
 
-    Two of the d-mers (with their places) that meet in one slot count as one: with m slots and s features in a
-    sequence, a value is too large by about s^2 / m in units of the weights, equally for all pairs of sequences, up to
-    noise. `WeightedDegree` itself has exact features, which are to be preferred; hashing is for alphabets and degrees
-    where their number is out of hand.
+    Two d-mers (with their places) that are hashed to one slot count as the same. With m slots and s features in a
+    sequence a value is therefore too large by about s^2 / m in units of the weights, for all pairs of sequences alike,
+    up to noise. `WeightedDegree` itself has exact features, which are to be preferred; hashing is for alphabets and
+    degrees that have too many of them.
 
     Parameters
     ----------

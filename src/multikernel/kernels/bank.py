@@ -1,26 +1,41 @@
-"""The p named kernels of one model: what the user wrote, made into fitted kernels on resolved columns."""
+"""The p named kernels of one model: what the user wrote, made into fitted kernels on resolved columns.
+
+`compute_tiles` evaluates them on the training samples, tile by tile, in parallel. A tile is a block K[I, J] with
+I <= J; its transpose is the block K[J, I], so each value is computed once, and kernels of one family share their
+distances within a tile. Beside the result no more than a few tiles are in memory.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import clone
 
-from multikernel.kernels.base import Kernel, as_kernel, len_of, symmetric_blocks
-from multikernel.kernels.columns import as_samples, column_names, n_columns, resolve_columns, take_columns
+from multikernel.gram.dense_loops import add_both_sides
+from multikernel.kernels.base import Kernel, as_kernel
 from multikernel.kernels.fitted_normalizer import FittedNormalizer
-from multikernel.kernels.inputs import alike, as_weights
+from multikernel.kernels.inputs import (
+    alike,
+    as_table,
+    as_weights,
+    columns_of,
+    finite,
+    len_of,
+    resolve_columns,
+    take_columns,
+    take_rows,
+)
 from multikernel.kernels.normalize import check_steps, learn_normalizer
-from multikernel.kernels.radial import RadialKernel
 from multikernel.kernels.spec import expand_entries
+from multikernel.kernels.table import as_samples
+from multikernel.threads import ROWS, Team
 
-ROWS = 512
-# bytes of the blocks of kernels that are computed together
-SHARED_BYTES = 32 << 20
+_NOT_FINITE = "the values have NaN or infinity among them."
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +55,7 @@ class KernelBank:
     n_features : int or None
         The number of columns of the training samples, None where they have none.
     feature_names : list of str or None
-        Their names, where they came as a data frame.
+        The names of the columns, where the training samples were a data frame.
     """
 
     names: list[str]
@@ -78,166 +93,218 @@ class KernelBank:
                [0., 1., 0.],
                [0., 0., 0.]])
         """
-        X = _as_table(X)
-        samples = as_samples(X)
-        weight = as_weights(sample_weight, len_of(X))
-        entries = expand_entries(spec, X)
-        names = [name for name, _, _ in entries]
-        kernels, columns = [], []
-        # one per choice of columns: what kernels on the same columns learn together
+        samples = X
+        if not isinstance(X, np.ndarray) or X.dtype.kind not in "biuf":
+            X = as_table(X)
+            samples = as_samples(X)
+        weight = as_weights(sample_weight, X)
+        names, kernels, columns = [], [], []
+        # for each choice of columns, what the kernels on them learn in common
         shared: dict = {}
-        for name, kernel, chosen in entries:
-            positions = resolve_columns(chosen, X, f"'{name}'")
-            kernel = as_kernel(clone(kernel, safe=False))
+        for name, given, chosen in expand_entries(spec, X):
+            positions = None if chosen is None else resolve_columns(chosen, X, f"'{name}'")
+            kernel = as_kernel(clone(given, safe=False))
             with _named(name):
                 kernel._fit(take_columns(samples, positions), weight, shared.setdefault(positions, {}))
+            names.append(name)
             kernels.append(kernel)
             columns.append(positions)
-        return cls(names, kernels, columns, check_steps(normalize), n_columns(X), column_names(X))
+        return cls(names, kernels, columns, check_steps(normalize), *columns_of(X))
 
     @property
     def n_kernels(self) -> int:
         """The number p of kernels."""
         return len(self.kernels)
 
+    @property
+    def known_psd(self) -> np.ndarray:
+        """Which kernels are positive semidefinite by construction, bool of shape (p,)."""
+        known = np.zeros(len(self.kernels), bool)
+        for k, kernel in enumerate(self.kernels):
+            known[k] = kernel.positive_semidefinite
+        return known
+
+    def without_features(self) -> list[str]:
+        """Return the names of the kernels that have no explicit features."""
+        return [name for name, kernel in zip(self.names, self.kernels, strict=True) if not kernel.has_features]
+
     def raw(self, k: int, X1, X2=None) -> np.ndarray:
         """Return the raw (m, n) block of kernel k between whole samples, float64; by default X2 = X1."""
         with _named(self.names[k]):
             left = self.select(k, X1)
             if X2 is None or X2 is X1:
-                return _finite(self.kernels[k](left))
-            return _finite(self.kernels[k](left, self.select(k, X2)))
+                return finite(self.kernels[k](left), _NOT_FINITE)
+            return finite(self.kernels[k](left, self.select(k, X2)), _NOT_FINITE)
 
     def raw_diag(self, k: int, X) -> np.ndarray:
         """Return the raw values k(x, x) of kernel k on whole samples, float64 of shape (m,)."""
         with _named(self.names[k]):
-            return _finite(self.kernels[k].diag(self.select(k, X)))
+            kernel = self.kernels[k]
+            return finite(kernel._diag(kernel._check(self.select(k, X))), _NOT_FINITE)
+
+    def raw_diags(self, X) -> np.ndarray:
+        """Return the raw values k(x, x) of all kernels on whole samples, float64 of shape (p, m)."""
+        diags = np.empty((len(self.kernels), len_of(X)))
+        for k in range(len(self.kernels)):
+            diags[k] = self.raw_diag(k, X)
+        return diags
 
     def raw_each(
         self, X1, X2=None, kernels: Sequence[int] | None = None, dtype: np.dtype | type = np.float64
     ) -> Iterator[tuple[int, np.ndarray]]:
         """Yield (k, raw block) for the chosen kernels, one at a time, not necessarily in order.
 
-        The blocks are those of `raw`. Kernels of the same distance on the same columns, such as an
-        `rbf_family`, compute it once, and its exponentials in the precision ``dtype``.
+        The blocks are those of `raw`. Kernels on the same columns that have work in common do it once: an
+        `rbf_family` computes its distances once, and the exponentials in the precision ``dtype``.
         """
-        for group in self._groups(range(self.n_kernels) if kernels is None else kernels):
-            radial = isinstance(self.kernels[group[0]], RadialKernel)
-            if len(group) == 1 and (not radial or dtype == np.float64):
-                yield group[0], self.raw(group[0], X1, X2)
+        groups: dict[Hashable, list[int]] = {}
+        for k in range(len(self.kernels)) if kernels is None else kernels:
+            key = self.kernels[k]._sharing_key()
+            groups.setdefault(k if key is None else (self.columns[k], key), []).append(k)
+        symmetric = X2 is None or X2 is X1
+        for key, group in groups.items():
+            first = group[0]
+            if key == first:
+                yield first, self.raw(first, X1, X2)
                 continue
-            if not radial:
-                yield from self._shared(group, X1, X2)
-                continue
-            D = self._distances(group[0], X1, X2)
-            if all(self.kernels[k]._exponential for k in group) and _moderate(D):  # type: ignore[attr-defined]
-                D = D.astype(dtype, copy=False)
-            for k in group:
-                yield k, self.kernels[k]._profile(D if k == group[-1] else D.copy())
-
-    def claims_psd(self, k: int) -> bool:
-        """Whether kernel k is positive semidefinite by construction."""
-        return bool(self.kernels[k].positive_semidefinite)
+            members = list(map(self.kernels.__getitem__, group))
+            with _named(self.names[first]):
+                left = right = members[0]._check(self.select(first, X1))
+                if not symmetric:
+                    left, right = alike(left, members[0]._check(self.select(first, X2)))
+                yield from zip(group, members[0]._shared_blocks(members, left, right, symmetric, dtype), strict=True)
 
     def normalizer(self, k: int, X, sample_weight=None) -> FittedNormalizer:
         """Learn the normalisation of kernel k on the training samples, a block of rows at a time."""
+        table = as_table(X)
 
         def matvec(v):
-            Z, n = _as_table(X), len_of(X)
-            rows = (slice(i, min(i + ROWS, n)) for i in range(0, n, ROWS))
-            return np.concatenate([self.raw(k, take_rows(Z, r), Z) @ v for r in rows])
+            starts = range(0, len_of(X), ROWS)
+            return np.concatenate([self.raw(k, take_rows(table, slice(i, i + ROWS)), table) @ v for i in starts])
 
-        weight = as_weights(sample_weight, len_of(X))
-        return learn_normalizer(self.steps, self.raw_diag(k, X), matvec, weight, self.names[k])
+        return learn_normalizer(self.steps, self.raw_diag(k, X), matvec, as_weights(sample_weight, X), self.names[k])
 
     def take(self, kernels: Sequence[int]) -> KernelBank:
         """Return the bank of some of the kernels."""
-        chosen = list(kernels)
-        return replace(
-            self,
-            names=[self.names[k] for k in chosen],
-            kernels=[self.kernels[k] for k in chosen],
-            columns=[self.columns[k] for k in chosen],
-        )
+        names, members, columns = [], [], []
+        for k in kernels:
+            names.append(self.names[k])
+            members.append(self.kernels[k])
+            columns.append(self.columns[k])
+        return replace(self, names=names, kernels=members, columns=columns)
 
-    def select(self, k: int, X):
+    def select(self, k: int, X) -> Any:
         """Return the columns of whole samples that kernel k sees."""
-        X = _as_table(X)
-        if n_columns(X) != self.n_features:
-            known, got = ("no" if d is None else d for d in (self.n_features, n_columns(X)))
+        X = X if isinstance(X, np.ndarray) else as_table(X)
+        d, names = columns_of(X)
+        if d != self.n_features:
+            known, got = ("no" if number is None else number for number in (self.n_features, d))
             raise ValueError(f"The samples must have {known} columns, as in fit. Got {got} instead.")
-        names = column_names(X)
         if self.feature_names is not None and names is not None and names != self.feature_names:
             other = next(name for name, known in zip(names, self.feature_names, strict=True) if name != known)
             raise ValueError(f"The columns must have the names they had in fit, in that order. Got {other!r} instead.")
         return take_columns(X, self.columns[k])
 
-    def _distances(self, k: int, X1, X2) -> np.ndarray:
-        """Return the distances of which the radial kernel k is a function, symmetric where X2 = X1."""
-        kernel: RadialKernel = self.kernels[k]  # type: ignore[assignment]
-        with _named(self.names[k]):
-            left = kernel._check(self.select(k, X1))
-            if X2 is not None and X2 is not X1:
-                return kernel._distances(*alike(left, kernel._check(self.select(k, X2))))
-            D = symmetric_blocks(len_of(left), lambda rows, cols: kernel._distances(left[rows], left[cols]))
-            np.fill_diagonal(D, 0.0)
-            return D
 
-    def _shared(self, group: list[int], X1, X2) -> Iterator[tuple[int, np.ndarray]]:
-        """Yield the blocks of kernels that share their work, so many at a time as fit into a bounded memory."""
-        symmetric = X2 is None or X2 is X1
-        size = max(1, SHARED_BYTES // (8 * max(1, len_of(X1)) * max(1, len_of(X1 if X2 is None else X2))))
-        for i in range(0, len(group), size):
-            part = group[i : i + size]
-            first = self.kernels[part[0]]
-            with _named(self.names[part[0]]):
-                left = first._check(self.select(part[0], X1))
-                right = left if symmetric else first._check(self.select(part[0], X2))
-                blocks = first._cross_all([self.kernels[k] for k in part], left, right, symmetric)
-            yield from zip(part, blocks, strict=True)
+def compute_tiles(
+    bank: KernelBank,
+    X,
+    kernels: Sequence[int],
+    weight: np.ndarray,
+    team: Team,
+    out: Sequence[np.ndarray] | None = None,
+    dtype: np.dtype | type = np.float64,
+    factors: np.ndarray | None = None,
+) -> np.ndarray:
+    """Compute raw kernels on the training samples, and their products with vectors.
 
-    def _groups(self, kernels) -> list[list[int]]:
-        """Group the kernels on the same columns that share a distance, or other work."""
-        groups: dict = {}
-        for k in kernels:
-            kernel = self.kernels[k]
-            shared = kernel._metric if isinstance(kernel, RadialKernel) else kernel._together()
-            groups.setdefault(k if shared is None else (self.columns[k], shared), []).append(k)
-        return list(groups.values())
+    Without ``out`` only the tiles that a product needs are computed: samples of zero weight come last, and tiles
+    between two of them are left out.
+
+    Parameters
+    ----------
+    bank : KernelBank
+        Fitted kernels.
+    X : array, sparse matrix or data frame
+        The n training samples.
+    kernels : sequence of int
+        Numbers of the kernels.
+    weight : ndarray of shape (n,) or (n, c)
+        A vector w, or several.
+    team : Team
+        Threads.
+    out : sequence of ndarrays of shape (n, n), optional
+        Arrays that the kernels are written to, in their precision; without them no kernel is kept.
+    dtype : dtype
+        Precision of the values that are not kept.
+    factors : ndarray of shape (len(kernels), n), optional
+        Factors u_k of the samples, one by default.
+
+    Returns
+    -------
+    ndarray of shape (len(kernels), n) or (len(kernels), n, c)
+        The products K_k (u_k w), accumulated in float64.
+    """
+    n, p = len(weight), len(kernels)
+    if not p:
+        return np.zeros((0, *weight.shape))
+    weight = np.array(weight, np.float64)
+    order, m = np.arange(n), n
+    if out is None:
+        some = weight.reshape(n, -1).any(axis=1)
+        order, m = np.argsort(~some, kind="stable"), int(some.sum())
+    if m < n:
+        X, weight = take_rows(X, order), weight[order]
+        factors = None if factors is None else factors[:, order]
+    # blocks of samples with a weight, then of the others; tile (i, j) lies between blocks i and j
+    edges = [*range(0, m, ROWS), *range(m, n, ROWS), n]
+    i, j = np.triu_indices(-(-m // ROWS), 0, len(edges) - 1)
+    n_parts = max(1, min(team.n_threads, len(i)))
+    work = partial(_some_tiles, bank, X, np.array(kernels).tolist(), weight, factors, out, dtype, edges)
+    parts = []
+    for t in range(n_parts):
+        parts.append(partial(work, zip(i[t::n_parts], j[t::n_parts], strict=True)))
+    products = sum(team.run(parts))
+    if m == n:
+        return products
+    ordered = np.empty_like(products)
+    ordered[:, order] = products
+    return ordered
 
 
-def take_rows(X, rows):
-    """Return some of the samples."""
-    if hasattr(X, "iloc"):
-        return X.iloc[rows]
-    return (X.tocsr() if sparse.issparse(X) else X)[rows]
-
-
-def _as_table(X):
-    return X if hasattr(X, "shape") or hasattr(X, "columns") else _as_array(X)
-
-
-def _as_array(X):
-    array = np.asarray(X)
-    return array if array.ndim == 2 else X
-
-
-def _moderate(D: np.ndarray) -> bool:
-    """Whether distances keep their digits in single precision."""
-    return 1e-30 < D.max(initial=0.0) < 1e30
-
-
-def _finite(K: np.ndarray) -> np.ndarray:
-    # a finite sum proves that every term is finite; an infinite one may be an overflow
-    with np.errstate(over="ignore", invalid="ignore"):
-        if not np.isfinite(K.sum()) and not np.isfinite(K).all():
-            raise ValueError("the values have NaN or infinity among them.")
-    return K
+def _some_tiles(bank, X, kernels, weight, factors, out, dtype, edges, tiles) -> np.ndarray:
+    """Compute some of the tiles, write them to ``out`` where it is given, and return their share of the products."""
+    products = np.zeros((len(kernels), *weight.shape))
+    position = dict(zip(kernels, range(len(kernels)), strict=True))
+    weighted = weight.any()
+    for i, j in tiles:
+        rows, cols = slice(edges[i], edges[i + 1]), slice(edges[j], edges[j + 1])
+        left = take_rows(X, rows)
+        right = None if i == j else take_rows(X, cols)
+        for k, K in bank.raw_each(left, right, kernels, np.float64 if out is not None else dtype):
+            at = position[k]
+            if out is not None:
+                out[at][rows, cols] = K
+                if i != j:
+                    out[at][cols, rows] = K.T
+            if not weighted:
+                continue
+            w, product = weight, products[at]
+            if factors is not None:
+                w = factors[at].reshape(-1, *[1] * (weight.ndim - 1)) * weight
+            if i != j and weight.ndim == 1:
+                add_both_sides(np.ascontiguousarray(K), w[rows], w[cols], product[cols], product[rows])
+                continue
+            K = K.astype(np.float64, copy=False)
+            product[rows] += K @ w[cols]
+            if i != j:
+                product[cols] += K.T @ w[rows]
+    return products
 
 
 @contextmanager
 def _named(name: str):
-    """Let the sentence of an error begin with the name of the kernel."""
+    """Let the message of an error begin with the name of the kernel."""
     try:
         yield
     except (ValueError, TypeError) as error:

@@ -10,7 +10,7 @@ import importlib
 import inspect
 import math
 import re
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from numbers import Integral, Real
 
 import numpy as np
@@ -18,11 +18,12 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
 
-from multikernel.kernels.inputs import Matrix, alike, as_matrix, as_weights
+from multikernel.kernels.inputs import Matrix, alike, as_matrix, as_weights, len_of
+from multikernel.threads import BLOCK_BYTES, ROWS
 
-# Rows and columns of a block that stays in the cache.
-BLOCK = 256
-# letters of a parameter in the name of a kernel
+# A difference of kernel values that is smaller than this fraction of the values is rounding.
+ROUNDING = 1e-12
+# Letters of a parameter in the name of a kernel: more tell kernels apart, fewer keep tables of names narrow.
 _LONGEST = 60
 
 
@@ -30,19 +31,27 @@ class Kernel(BaseEstimator):
     """Base class of all kernels.
 
     A subclass defines `_cross`, `_diag` and, where it has parameters, `_learn`; on samples that are not
-    vectors it also defines `_check`. Everything else follows.
+    vectors it also defines `_check`. All other methods build on these.
     """
 
-    # what `positive_semidefinite` says, unless a subclass decides by its parameters
+    # the value of `positive_semidefinite`, unless a subclass decides by its parameters
     _psd = False
 
-    # numpy scalars and arrays leave `2.0 * kernel` to the kernel
+    # the value of `has_features`, likewise
+    _explicit = False
+
+    # NumPy scalars and arrays leave `2.0 * kernel` to the kernel
     __array_ufunc__ = None
 
     @property
     def positive_semidefinite(self) -> bool:
         """Whether every Gram matrix of this kernel is positive semidefinite by construction."""
         return self._psd
+
+    @property
+    def has_features(self) -> bool:
+        """Whether `multikernel.kernels.feature_maps` has explicit features of this kernel, once it is fitted."""
+        return self._explicit
 
     def fit(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> Kernel:
         """Learn the parameters that depend on the training samples.
@@ -92,7 +101,8 @@ class Kernel(BaseEstimator):
     def _learn(self, X: Matrix, sample_weight: np.ndarray | None, shared: dict) -> None:
         """Check the parameters and set what is learned.
 
-        `shared` keeps what kernels fitted on the same samples have in common.
+        `shared` is a dictionary that all kernels fitted on the same columns of the same samples get: what one
+        of them computes there, such as a quantile of the distances, others need not compute again.
         """
 
     def _cross(self, X: Matrix, Y: Matrix) -> np.ndarray:
@@ -112,28 +122,35 @@ class Kernel(BaseEstimator):
             raise ValueError(f"{owner} was fitted on {expected} columns. Got {matrix.shape[1]} instead.")
         return matrix
 
-    def _together(self) -> Hashable:
-        """Return a key: kernels of one key on the same columns share their work in `_cross_all`; None for none."""
+    def _sharing_key(self) -> Hashable:
+        """Return a key, or None: kernels with one key on the same columns are computed by one `_shared_blocks`."""
         return None
 
-    def _cross_all(self, kernels: Sequence[Kernel], X: Matrix, Y: Matrix, symmetric: bool) -> np.ndarray:
-        """Return the blocks of several kernels of one key, an array (M, m, n); ``symmetric`` where Y is X."""
-        raise NotImplementedError(f"{type(self).__name__} does not define _cross_all.")
+    def _shared_blocks(
+        self, kernels: Sequence[Kernel], X: Matrix, Y: Matrix, symmetric: bool, dtype: np.dtype | type
+    ) -> Iterable[np.ndarray]:
+        """Return, one after the other, the blocks (m, n) of kernels with the key of this one.
+
+        Y is X where ``symmetric``; exponentials may be computed in the precision ``dtype``.
+        """
+        raise NotImplementedError(f"{type(self).__name__} does not define _shared_blocks.")
 
     def _learns(self) -> bool:
         """Whether the kernel depends on the samples it was fitted on."""
         return False
 
-    # What follows from it.
+    # What all kernels have.
 
     def _fit(self, X, sample_weight, shared: dict) -> Kernel:
+        """Fit the kernel; see `fit` and `_learn`."""
         self.__dict__.pop("n_features_in_", None)
         X = self._check(X)
-        self._learn(X, as_weights(sample_weight, len_of(X)), shared)
+        self._learn(X, as_weights(sample_weight, X), shared)
         self.n_features_in_ = X.shape[1] if getattr(X, "ndim", 1) == 2 else 1
         return self
 
     def _fitted(self, X) -> Kernel:
+        """Return this kernel, or a fitted clone where it is not fitted and learns nothing from samples."""
         if self.__sklearn_is_fitted__():
             return self
         if self._learns():
@@ -141,7 +158,8 @@ class Kernel(BaseEstimator):
         return clone(self).fit(X)
 
     def _train(self, X: Matrix) -> np.ndarray:
-        K = symmetric_blocks(len_of(X), lambda rows, cols: self._cross(X[rows], X[cols]))
+        """Return the matrix of the values k(x_i, x_j), exactly symmetric."""
+        K = symmetric_blocks(self._cross, X)
         np.fill_diagonal(K, self._diag(X))
         return K
 
@@ -150,15 +168,17 @@ class Kernel(BaseEstimator):
         return hasattr(self, "n_features_in_")
 
     def _name(self) -> str:
+        """Return the name of the class with the parameters that differ from their defaults."""
         defaults = inspect.signature(type(self)).parameters
-        params = self.get_params(deep=False)
-        changed = [
-            f"{key}={short_number(value)}" for key, value in params.items() if not _same(value, defaults[key].default)
-        ]
+        changed = []
+        for key, value in self.get_params(deep=False).items():
+            default = defaults[key].default
+            if value is not default and not (is_real(value) and is_real(default) and value == default):
+                changed.append(f"{key}={short_number(value)}")
         word = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", type(self).__name__).lower()
         return f"{word}({', '.join(changed)})" if changed else word
 
-    # The algebra; its rules are in multikernel.kernels.algebra, which imports this module.
+    # The operators; they are defined in multikernel.kernels.algebra, which imports this module.
 
     def __add__(self, other):
         """Return the sum with a kernel or a constant."""
@@ -181,20 +201,28 @@ class Kernel(BaseEstimator):
         return _algebra().power(self, exponent)
 
 
-def symmetric_blocks(n: int, block: Callable[[slice, slice], np.ndarray]) -> np.ndarray:
-    """Fill an exactly symmetric (n, n) matrix from the blocks on and above its diagonal."""
+def symmetric_blocks(values: Callable[[Matrix, Matrix], np.ndarray], X: Matrix) -> np.ndarray:
+    """Return the exactly symmetric (n, n) matrix values(X, X), computed in blocks on and above its diagonal."""
+    n = len_of(X)
     K = np.empty((n, n))
-    for i in range(0, n, BLOCK):
-        rows = slice(i, min(i + BLOCK, n))
-        for j in range(i, n, BLOCK):
-            cols = slice(j, min(j + BLOCK, n))
-            K[rows, cols] = block(rows, cols)
+    for i in range(0, n, ROWS):
+        rows = slice(i, min(i + ROWS, n))
+        for j in range(i, n, ROWS):
+            cols = slice(j, min(j + ROWS, n))
+            K[rows, cols] = values(X[rows], X[cols])
             if j > i:
                 K[cols, rows] = K[rows, cols].T
             else:
                 lower = np.tril(K[rows, rows], -1)
                 K[rows, rows] = np.tril(K[rows, rows]) + lower.T
     return K
+
+
+def row_blocks(n: int, row_bytes: int) -> Iterator[slice]:
+    """Cut n rows of so many bytes into blocks of `BLOCK_BYTES`, or of `ROWS` rows where that is more."""
+    size = max(ROWS, BLOCK_BYTES // max(1, row_bytes))
+    for start in range(0, n, size):
+        yield slice(start, min(start + size, n))
 
 
 def as_kernel(kernel) -> Kernel:
@@ -214,7 +242,7 @@ def kernel_name(kernel) -> str:
 
 
 def require(kernel, parameter: str, fulfilled, what: str) -> None:
-    """Raise the one sentence about a bad parameter unless the requirement is fulfilled."""
+    """Raise an error about a parameter unless the requirement is fulfilled; ``what`` says what it must be."""
     if not fulfilled:
         value = getattr(kernel, parameter)
         raise ValueError(
@@ -232,20 +260,11 @@ def is_integer(value) -> bool:
     return isinstance(value, Integral) and not isinstance(value, (bool, np.bool_))
 
 
-def len_of(X) -> int:
-    """Return the number of samples."""
-    return X.shape[0] if hasattr(X, "shape") else len(X)
-
-
 def _algebra():
     return importlib.import_module("multikernel.kernels.algebra")
 
 
 def short_number(value) -> str:
-    """Return a parameter as it stands in the name of a kernel; a long one is cut."""
+    """Return a parameter as the name of a kernel shows it; a long text is cut."""
     text = f"{value:g}" if is_real(value) else str(value)
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
-
-
-def _same(value, default) -> bool:
-    return value is default or (is_real(value) and is_real(default) and value == default)

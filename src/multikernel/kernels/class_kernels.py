@@ -2,8 +2,8 @@
 
     k((x, u), (x', v)) = K(x, x') Y(u, v)
 
-Rows of the coefficients sum to zero over the classes, so that only the centred Y - r1' - 1r' + m counts: what it says
-of the distances Y_uu + Y_vv - 2 Y_uv between classes.
+Each row of the coefficients sums to zero over the classes. Hence only the centred matrix Y - r1' - 1r' + m matters:
+the distances Y_uu + Y_vv - 2 Y_uv between classes.
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ import numpy as np
 from sklearn.base import clone
 
 from multikernel.gram.base import Gram
+from multikernel.gram.host import HostGram
 from multikernel.gram.product import ProductGram
 from multikernel.kernels.base import Kernel, as_kernel, is_integer, kernel_name
 
-# asymmetry and negative eigenvalues up to this fraction of the largest entry are rounding
-_ROUNDING = 1e-8
+# Asymmetry and negative eigenvalues up to this fraction of the largest entry are rounding of what the user computed.
+_ROUNDING = np.sqrt(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,10 +59,10 @@ class OutputKernels:
 
 
 def pairwise_output_kernels(n_classes: int) -> np.ndarray:
-    """Return the family of Zien & Ong 2007, 3.4: for every two classes a matrix of ones there, and one of signs.
+    """Return the family of Zien & Ong 2007, 3.4: two kernels for every two classes u and v.
 
-    Both are zero but for the rows and columns u and v, one on the diagonal, and 1 or -1 off it: v v' of e_u + e_v and
-    of e_u - e_v. Sums of them with weights span a large part of all kernels on the classes.
+    They are z z' with z = e_u + e_v and with z = e_u - e_v: zero but in the rows and columns u and v, with ones on the
+    diagonal and 1 or -1 off it. Weighted sums of them span a large part of all kernels on the classes.
 
     Parameters
     ----------
@@ -107,7 +108,7 @@ class ClassKernels:
     matrices : ndarray of shape (m, c, c)
         The kernels on the classes.
     pairs : ndarray of int, shape (P, 2)
-        Numbers of the kernel on the samples and of that on the classes.
+        Numbers of the kernel on the samples and of the kernel on the classes.
     n_inputs : int
         Number of kernels on the samples.
     """
@@ -119,13 +120,17 @@ class ClassKernels:
 
     @property
     def trivial(self) -> bool:
-        """Whether there is nothing but the identity, with every kernel once and in order."""
+        """Whether the identity is the only kernel on the classes, paired with every kernel on the samples in order."""
         one = len(self.matrices) == 1 and np.array_equal(self.matrices[0], np.eye(len(self.matrices[0])))
         return one and np.array_equal(self.pairs[:, 0], np.arange(self.n_inputs))
 
     def products(self, gram: Gram) -> Gram:
         """Return the products with the kernels of a Gram."""
-        return gram if self.trivial else ProductGram(gram, self.matrices, self.pairs)
+        if self.trivial:
+            return gram
+        if not isinstance(gram, HostGram):
+            raise TypeError(f"Products with kernels on the classes need a HostGram. Got {type(gram).__name__} instead.")
+        return ProductGram(gram, self.matrices, self.pairs)
 
     def mixed(self, beta: np.ndarray) -> np.ndarray:
         """Return sum_m beta_km Y_m for every kernel k on the samples, shape (n_inputs, c, c)."""
@@ -136,7 +141,7 @@ class ClassKernels:
         return out
 
     def by_input(self, curvature: np.ndarray) -> np.ndarray:
-        """Return the least q_j / (|A|^2 lmax(Y)) of the pairs of each kernel on the samples."""
+        """Return for each kernel on the samples the least curvature of its pairs over the largest eigenvalue of Y."""
         largest = np.linalg.eigvalsh(self.matrices)[:, -1][self.pairs[:, 1]]
         out = np.full(self.n_inputs, np.inf)
         np.minimum.at(out, self.pairs[:, 0], np.where(largest > 0, curvature / np.where(largest > 0, largest, 1), 0.0))
@@ -182,10 +187,10 @@ def class_kernels(spec: Any, classes: np.ndarray, inputs: Sequence[str], owner: 
 
 
 def embed_classes(K: np.ndarray) -> np.ndarray:
-    """Return points whose distances are those of a kernel on the classes, (c, c - 1), longest axes first.
+    """Return one point for each class, with the distances that a kernel on the classes gives, (c, c - 1).
 
-    The centred kernel is V diag(l) V', and the points are V sqrt(l): principal coordinates, with the largest entry of
-    each axis positive.
+    The centred kernel is V diag(l) V', and the points are V sqrt(l): principal coordinates, the longest axis first,
+    with the largest entry of each axis positive.
 
     Examples
     --------

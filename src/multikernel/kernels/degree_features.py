@@ -1,9 +1,9 @@
-"""Weighted degree kernels on a million sequences: their tries in training, and sums over support vectors at test time.
+"""Weighted degree kernels on a million sequences: tries in training, and sums over support vectors at test time.
 
     f(x) = sum over places l and lengths d of  w_ld sum {a_i : x_i and x agree on the d letters from l on}
 
-At test time the new sequences are sorted together with the support vectors, one place at a time: every d-mer that a
-new sequence shares with a single support vector counts, also those that no other training sequence had.
+At test time the new sequences are sorted together with the support vectors, one place at a time. So every d-mer that a
+new sequence shares with a support vector counts, also one that occurs in a single training sequence.
 """
 
 from __future__ import annotations
@@ -18,14 +18,13 @@ from multikernel.gram.trie_loops import add_place, score_place
 from multikernel.gram.tries import Walk
 from multikernel.kernels.sequences.degree import WeightedDegree
 from multikernel.kernels.sequences.planes import count_masked, mirror, pack_mask, pack_planes
+from multikernel.threads import BLOCK_BYTES, ROWS
 
-# below so many new sequences all pairs with support vectors are cheaper than sorting these
-_FEW = 256
 _NO_SHIFT = np.zeros(1, np.int64)
 
 
 class AgreementSource(DegreeSource):
-    """`DegreeSource` whose pairs are counted bit by bit, as those of the kernels are."""
+    """A `DegreeSource` that compares pairs of sequences bit by bit, as the kernels do."""
 
     def __init__(self, codes, size, weight, kernel=None, n_kernels=None):
         super().__init__(codes, size, weight, kernel, n_kernels)
@@ -48,14 +47,14 @@ class AgreementSource(DegreeSource):
 
 
 def _count(left, right, lower: bool, masks: np.ndarray, weights: np.ndarray, out: np.ndarray) -> None:
-    """out[q] = sum over the places of group q of the weights of what agrees there."""
+    """out[q] = sum over the places of group q of the weights of the d-mers that agree there."""
     each = np.arange(len(masks) + 1)
     spans = np.array([weights.shape[2]])
     count_masked(left, right, lower, 0, len(left), _NO_SHIFT, masks, weights, each, each[:-1], spans, out)
 
 
 def place_groups(weight: np.ndarray, kernel: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Group the places whose lengths have the same weights and kernels, as far as they go before the end.
+    """Group the places whose lengths have the same weights and kernels, up to the lengths that end with the sequence.
 
     Returns
     -------
@@ -92,7 +91,7 @@ def place_weights(kernels: Sequence[WeightedDegree]) -> np.ndarray:
 
 @dataclass(frozen=True)
 class PlaceModel:
-    """What a mix of weighted degree kernels says of new sequences.
+    """The outputs of a weighted sum of weighted degree kernels on new sequences.
 
     Attributes
     ----------
@@ -101,7 +100,7 @@ class PlaceModel:
     size : int
         Number of letters.
     coef : ndarray of shape (m, T)
-        Their coefficients in T problems.
+        Coefficients of the support vectors in T problems.
     weight : ndarray of shape (T, L, D)
         sum_k c_tk w_ld.
     """
@@ -113,7 +112,8 @@ class PlaceModel:
 
     def evaluate(self, codes: np.ndarray) -> np.ndarray:
         """Return the outputs, shape (n, T)."""
-        return self._by_pairs(codes) if len(codes) < _FEW else self._by_sorting(codes)
+        # comparing a block of new sequences with all support vectors takes less time than sorting these
+        return self._by_pairs(codes) if len(codes) <= ROWS else self._by_sorting(codes)
 
     def _by_sorting(self, codes: np.ndarray) -> np.ndarray:
         m, out = len(self.codes), np.zeros((self.coef.shape[1], len(codes)))
@@ -136,7 +136,7 @@ class PlaceModel:
             padded = np.pad(weight, ((0, 0), (1, 0)))
             like, masks = place_groups(padded, np.zeros(padded.shape, int))
             weights = np.ascontiguousarray(weight[like][:, None])
-            size = max(1, (16 << 20) // (8 * max(1, len(right)) * len(like)))
+            size = max(1, BLOCK_BYTES // (8 * max(1, len(right)) * len(like)))
             for start in range(0, len(codes), size):
                 part = left[start : start + size]
                 K = np.empty((len(like), len(part), len(right)))

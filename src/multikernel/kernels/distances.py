@@ -15,23 +15,20 @@ import math
 
 import numpy as np
 from scipy import sparse
-from scipy.spatial.distance import cdist, pdist
+from scipy.spatial.distance import cdist, pdist, squareform
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
 
+from multikernel.kernels.base import ROUNDING
 from multikernel.kernels.inputs import Matrix, dense
+from multikernel.threads import BLOCK_BYTES, ROWS
 
-# Samples from which a quantile of the pairwise distances is estimated.
+# Samples whose pairs give a quantile of the distances: more take time and memory, fewer make the quantile less precise.
 SAMPLES = 2000
-
-# Up to this many columns differences are as fast as inner products, and exact for close points.
+# Squared distances are computed from differences up to so many columns, which is exact for close points, and from inner
+# products above, which is faster there.
 FEW_COLUMNS = 8
-
-# Up to this many columns quantiles are taken of differences, whose rounding does not depend on the order of
-# samples.
+# The same for quantiles of distances, where rounding must not depend on the order of the samples.
 MANY_COLUMNS = 1024
-
-# |x - z|^2 = |x|^2 + |z|^2 - 2 <x, z> has lost too many digits below this fraction of |x|^2.
-CANCELLED = 1e-6
 
 
 def distances(metric: str, X: Matrix, Y: Matrix, center: np.ndarray | None = None) -> np.ndarray:
@@ -44,8 +41,8 @@ def distances(metric: str, X: Matrix, Y: Matrix, center: np.ndarray | None = Non
     X, Y : ndarray or csr_array of shapes (m, d), (n, d)
         Samples, both dense or both sparse.
     center : ndarray of shape (d,), optional
-        A point amid the samples; moving it to the origin keeps inner products small where the metric uses
-        them.
+        A point amid the samples, which becomes the origin where the metric uses inner products: these are
+        then small, and so is their rounding.
     """
     if metric == "sqeuclidean":
         return _sqeuclidean(X, Y, center)
@@ -56,8 +53,8 @@ def distances(metric: str, X: Matrix, Y: Matrix, center: np.ndarray | None = Non
     D = np.empty((X.shape[0], Y.shape[0]))
     # the compiled routine takes writeable arrays only, and writes to none
     left = np.require(dense(X), requirements="W")
-    for j in range(0, Y.shape[0], 512):
-        D[:, j : j + 512] = additive_chi2_kernel(left, np.require(dense(Y[j : j + 512]), requirements="W"))
+    for j in range(0, Y.shape[0], ROWS):
+        D[:, j : j + ROWS] = additive_chi2_kernel(left, np.require(dense(Y[j : j + ROWS]), requirements="W"))
     return np.negative(D, out=D)
 
 
@@ -92,6 +89,8 @@ def quantile_distance(metric: str, X: Matrix, q: float, sample_weight: np.ndarra
     # dividing by a power of two is exact, and keeps squares from overflowing
     unit = 2.0 ** math.frexp(largest)[1]
     D = _condensed(metric, X / unit)
+    # a third of three million pairs is the millionth pair, whatever the rounding of 1/3
+    q *= 1 - ROUNDING
     if sample_weight is None:
         value = _quantile(D, q)
     else:
@@ -102,6 +101,7 @@ def quantile_distance(metric: str, X: Matrix, q: float, sample_weight: np.ndarra
 
 
 def _sqeuclidean(X: Matrix, Y: Matrix, center: np.ndarray | None) -> np.ndarray:
+    """Return |x|^2 + |z|^2 - 2 <x, z>, or sums of squared differences where these are more exact or as fast."""
     if not sparse.issparse(X):
         if X.shape[1] <= FEW_COLUMNS:
             return cdist(X, Y, "sqeuclidean")
@@ -112,18 +112,15 @@ def _sqeuclidean(X: Matrix, Y: Matrix, center: np.ndarray | None) -> np.ndarray:
     D *= -2.0
     D += xx
     D += row_norms(Y, squared=True)
-    close = D < CANCELLED * xx
+    # where most digits of the terms cancel, the sum is computed again from differences
+    close = D < math.sqrt(ROUNDING) * xx
     if close.any():
-        _recompute(D, X, Y, *np.nonzero(close))
+        i, j = np.nonzero(close)
+        step = max(1, BLOCK_BYTES // (8 * X.shape[1]))
+        for s in range(0, len(i), step):
+            rows, cols = i[s : s + step], j[s : s + step]
+            D[rows, cols] = row_norms(X[rows] - Y[cols], squared=True)
     return np.maximum(D, 0.0, out=D)
-
-
-def _recompute(D: np.ndarray, X: Matrix, Y: Matrix, i: np.ndarray, j: np.ndarray) -> None:
-    """Set the entries (i, j) of D from differences, a bounded number at a time."""
-    step = max(1, 2**20 // X.shape[1])
-    for s in range(0, len(i), step):
-        rows, cols = i[s : s + step], j[s : s + step]
-        D[rows, cols] = row_norms(X[rows] - Y[cols], squared=True)
 
 
 def _condensed(metric: str, X: Matrix) -> np.ndarray:
@@ -131,32 +128,29 @@ def _condensed(metric: str, X: Matrix) -> np.ndarray:
     if not sparse.issparse(X) and metric != "chi2" and (metric == "cityblock" or X.shape[1] <= MANY_COLUMNS):
         return pdist(X, metric)
     center = None if sparse.issparse(X) else X.mean(axis=0)
-    return distances(metric, X, X, center)[np.triu_indices(X.shape[0], 1)]
-
-
-def _rank(total: float, q: float) -> float:
-    # the margin lets a third of three million pairs be the millionth, whatever the rounding of 1/3
-    return q * total * (1 - 1e-12)
+    return squareform(distances(metric, X, X, center), checks=False)
 
 
 def _quantile(D: np.ndarray, q: float) -> float:
+    """Return the q-quantile of all distances, of the positive ones where it is zero, or zero."""
     for values in (D, D[D > 0]):
         if len(values):
-            r = max(math.ceil(_rank(len(values), q)), 1) - 1
+            r = max(math.ceil(q * len(values)), 1) - 1
             if (value := float(np.partition(values, r)[r])) > 0:
                 return value
     return 0.0
 
 
 def _weighted_quantile(D: np.ndarray, weight: np.ndarray, copies: float, q: float) -> float:
+    """Return the same for distances with weights, and pairs of the total weight ``copies`` at distance zero."""
     order = np.argsort(D, kind="stable")
     order = order[weight[order] > 0]
     values = D[order]
     for start, first in ((0, copies), (int(np.searchsorted(values, 0.0, side="right")), 0.0)):
         reached = first + np.cumsum(weight[order[start:]])
         if len(reached):
-            r = int(np.searchsorted(reached, _rank(reached[-1], q)))
-            below = start == 0 and first >= _rank(reached[-1], q)
+            r = int(np.searchsorted(reached, q * reached[-1]))
+            below = start == 0 and first >= q * reached[-1]
             if not below and values[start + r] > 0:
                 return float(values[start + r])
     return 0.0

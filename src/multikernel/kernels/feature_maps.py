@@ -2,14 +2,14 @@
 
     Linear                        x itself
     Polynomial                    the monomials up to its degree, each with the square root of its coefficient
-    RandomFourier, Nystroem,      what they are defined by
+    RandomFourier, Nystroem,      the features that define them
     HashedDegree
     Spectrum, GappedSpectrum,     the counts of their patterns
     GappedKmer
     WeightedDegree                places and d-mers, exactly, by tries (`multikernel.kernels.degree_features`)
 
-`FeatureMaps` holds the maps of the kernels of one bank: sources for `FeatureGram` in training, outputs on other
-samples after it.
+`FeatureMaps` holds the feature maps of the kernels of one bank: sources of features for `FeatureGram` in training, and
+outputs on other samples afterwards.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
-from math import comb, factorial
+from math import factorial
 from typing import Any
 
 import numpy as np
@@ -25,39 +25,15 @@ from scipy import sparse
 
 from multikernel.gram.sources import DenseSource, Source, SparseSource
 from multikernel.kernels.approximate import FeatureKernel, code_matrix
-from multikernel.kernels.bank import KernelBank, take_rows
-from multikernel.kernels.base import len_of
+from multikernel.kernels.bank import KernelBank
+from multikernel.kernels.base import row_blocks
 from multikernel.kernels.degree_features import AgreementSource, PlaceModel, place_weights
-from multikernel.kernels.inputs import dense
+from multikernel.kernels.inputs import dense, len_of, take_rows
 from multikernel.kernels.sequences.degree import WeightedDegree
 from multikernel.kernels.sequences.kmers import count_patterns
+from multikernel.kernels.sequences.samples import KEEP_BYTES
 from multikernel.kernels.sequences.spectrum import PatternKernel
-from multikernel.kernels.vectors import Linear, Polynomial
-
-# monomials of a polynomial kernel at most
-_MONOMIALS = 20_000
-# samples whose features are computed together
-_ROWS = 4096
-# bytes of features in float64, above which they are kept in float32
-_DOUBLE = 512 << 20
-
-
-def has_features(kernel) -> bool:
-    """Whether a fitted kernel has explicit features here.
-
-    Examples
-    --------
-    >>> from multikernel.kernels import RBF, Linear
-    >>> has_features(Linear()), has_features(RBF())
-    (True, False)
-    """
-    if isinstance(kernel, Polynomial):
-        d = getattr(kernel, "n_features_in_", 1)
-        return kernel.coef0 >= 0 and comb(d + kernel.degree, kernel.degree) <= _MONOMIALS
-    if isinstance(kernel, PatternKernel):
-        # a sum with negative factors is no inner product of its counts
-        return all(factor >= 0 for _, factor in kernel._patterns())
-    return isinstance(kernel, (Linear, FeatureKernel, WeightedDegree))
+from multikernel.kernels.vectors import Polynomial
 
 
 class _Matrix:
@@ -68,7 +44,7 @@ class _Matrix:
         self.keys: list = []
         if isinstance(kernel, PatternKernel):
             X = kernel._check(X)
-            # the patterns that occur in the training samples; others have no weight
+            # only patterns of the training samples have a weight
             self.keys = [self._count(X, pattern) for pattern, _ in kernel._patterns()]
             self.keys = [(counts.n_ids, counts.keys) for counts in self.keys]
 
@@ -117,14 +93,14 @@ def _monomials(X: np.ndarray, kernel: Polynomial) -> np.ndarray:
 
 @dataclass(frozen=True)
 class _Degrees:
-    """Weighted degree kernels on the same sequences that count no (place, length) twice."""
+    """Weighted degree kernels on the same sequences, no two of which count the same (place, length)."""
 
     kernels: list[int]
     weight: np.ndarray
 
 
 class FeatureMaps:
-    """The maps of the kernels of a bank.
+    """The feature maps of the kernels of a bank.
 
     Parameters
     ----------
@@ -140,6 +116,8 @@ class FeatureMaps:
         taken = {k for group in self.degrees for k in group.kernels}
         others = [k for k in range(bank.n_kernels) if k not in taken]
         self.matrices = {k: _Matrix(bank.kernels[k], bank.select(k, X)) for k in others}
+        # features of two samples: whether they are sparse, and how many there are
+        self._examples = {k: self._features(k, take_rows(X, slice(0, 2))) for k in others}
 
     def _degree_groups(self) -> list[_Degrees]:
         alike: dict = {}
@@ -163,8 +141,8 @@ class FeatureMaps:
     def sources(self, X: Any, memory: float = np.inf) -> Iterator[tuple[Source, np.ndarray]]:
         """Yield the sources on training samples, each with the numbers of its kernels.
 
-        Dense features are kept as long as they take no more than ``memory`` bytes, in float32 where they take half a
-        gigabyte in float64; otherwise they are computed whenever they are read.
+        Dense features are kept as long as they take no more than ``memory`` bytes, in float32 where they would take
+        more than `KEEP_BYTES` in float64; otherwise they are computed whenever they are read.
         """
         for group in self.degrees:
             first = self.bank.kernels[group.kernels[0]]
@@ -173,16 +151,10 @@ class FeatureMaps:
             kernel = np.where(group.weight.any(axis=0), group.weight.argmax(axis=0), -1)
             source = AgreementSource(codes, first.alphabet_.size, group.weight.sum(axis=0), kernel, len(group.kernels))
             yield source, np.array(group.kernels)
-        kinds: dict[bool, list[int]] = {True: [], False: []}
-        sizes = {}
-        for k in self.matrices:
-            sample = self._features(k, take_rows(X, slice(0, 2)))
-            kinds[sparse.issparse(sample)].append(k)
-            sizes[k] = sample.shape[1]
-        for is_sparse, kernels in kinds.items():
+        for make, is_sparse in ((self._sparse, True), (self._dense, False)):
+            kernels = [k for k, example in self._examples.items() if sparse.issparse(example) == is_sparse]
             if kernels:
-                column = np.repeat(np.arange(len(kernels)), [sizes[k] for k in kernels])
-                make = self._sparse if is_sparse else self._dense
+                column = np.repeat(np.arange(len(kernels)), [self._examples[k].shape[1] for k in kernels])
                 yield make(X, kernels, column, memory), np.array(kernels)
 
     def _features(self, k: int, X: Any):
@@ -193,7 +165,7 @@ class FeatureMaps:
 
     def _dense(self, X, kernels, column, memory) -> Source:
         n = len_of(X)
-        kind = np.float64 if n * len(column) * 8 <= _DOUBLE else np.float32
+        kind = np.float64 if n * len(column) * 8 <= KEEP_BYTES else np.float32
 
         def features(rows):
             part = take_rows(X, rows)
@@ -202,8 +174,8 @@ class FeatureMaps:
         if n * len(column) * np.dtype(kind).itemsize > memory:
             return DenseSource(features, column, n)
         kept = np.empty((n, len(column)), kind)
-        for start in range(0, n, _ROWS):
-            kept[start : start + _ROWS] = features(slice(start, start + _ROWS))
+        for rows in row_blocks(n, 8 * len(column)):
+            kept[rows] = features(rows)
         return DenseSource(kept, column)
 
     def model(self, X: Any, weights: np.ndarray, coef: np.ndarray) -> FeatureModel:
@@ -230,8 +202,8 @@ class FeatureMaps:
         for k in self.matrices:
             if weights[:, k].any() and len(kept):
                 w: Any = 0.0
-                for start in range(0, len(kept), _ROWS):
-                    rows = kept[start : start + _ROWS]
+                for part in row_blocks(len(kept), 8 * self._examples[k].shape[1]):
+                    rows = kept[part]
                     w = w + self._features(k, take_rows(X, rows)).T @ coef[rows]
                 vectors[k] = np.asarray(w) * weights[:, k]
         return FeatureModel(self, places, vectors, coef.shape[1])
@@ -252,8 +224,7 @@ class FeatureModel:
         out = np.zeros((n, self.n_problems))
         for k, model in self.places:
             out += model.evaluate(code_matrix(bank.kernels[k], bank.select(k, X)))
-        for start in range(0, n, _ROWS) if self.vectors else ():
-            part = take_rows(X, slice(start, start + _ROWS))
-            for k, w in self.vectors.items():
-                out[start : start + _ROWS] += self.maps._features(k, part) @ w
+        for k, w in self.vectors.items():
+            for rows in row_blocks(n, 8 * len(w)):
+                out[rows] += self.maps._features(k, take_rows(X, rows)) @ w
         return out

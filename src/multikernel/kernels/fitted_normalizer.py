@@ -1,10 +1,10 @@
 """A learned normalisation.
 
-On the training samples it is one affine form of the raw matrix,
+On the training samples all steps together are one affine form of the raw matrix,
 
     K~_ij = scale * u_i u_j K_ij - sum_t (A_it B_jt + B_it A_jt)
 
-and the same steps, one after the other, on test rows.
+On test rows the steps are applied one after the other, with the statistics of the training samples.
 """
 
 from __future__ import annotations
@@ -14,15 +14,13 @@ from typing import Any
 
 import numpy as np
 
-# A sample has no length where its squared length is below this fraction of the terms it is the difference of.
-NO_LENGTH = 1e-14
-
-ROWS = 256
+from multikernel.kernels.base import ROUNDING
+from multikernel.threads import ROWS
 
 
 @dataclass(frozen=True)
 class _Rows:
-    """Test rows K, the diagonal d of the test samples, and the size of the terms d is the difference of.
+    """Test rows K, the diagonal d of the test samples, and the sum of the sizes of the terms that make up d.
 
     Each is an array, or None where no step needs it.
     """
@@ -33,7 +31,7 @@ class _Rows:
 
 
 @dataclass(frozen=True)
-class Divide:
+class DivideBy:
     """Divide by a number."""
 
     by: float
@@ -44,10 +42,10 @@ class Divide:
 
 
 @dataclass(frozen=True)
-class Cosine:
+class UnitDiagonal:
     """Divide by the lengths of both samples."""
 
-    inverse: np.ndarray  # 1 / sqrt of the training diagonal, 0 for samples of no length
+    inverse: np.ndarray  # 1 / sqrt of the training diagonal, 0 where that is zero
 
     def apply(self, x: _Rows, cols) -> _Rows:
         """Return the normalised test rows."""
@@ -58,7 +56,7 @@ class Cosine:
 
 
 @dataclass(frozen=True)
-class Center:
+class RemoveMean:
     """Remove the mean of the training samples."""
 
     weight: np.ndarray | None  # p, None for equal weights
@@ -90,10 +88,14 @@ class FittedNormalizer:
     u : ndarray of shape (n,) or None
         Factors of the samples, None for ones.
     A, B : ndarray of shape (n, m) or None
-        What is subtracted, None for nothing.
+        Factors of the terms that are subtracted, None for no terms.
     degenerate : bool
         Whether the kernel is constant, or zero, up to rounding: such a kernel is left at its scale, and is
         zero once centred.
+    centred : bool
+        Whether test rows need all training columns.
+    needs_diag : bool
+        Whether test rows need the raw diagonal k(x, x) of the test samples.
     """
 
     steps: tuple[str, ...]
@@ -104,16 +106,8 @@ class FittedNormalizer:
     B: np.ndarray | None = field(default=None, repr=False)
     degenerate: bool = False
     _parts: tuple = field(default=(), repr=False)
-
-    @property
-    def centred(self) -> bool:
-        """Whether test rows need all training columns."""
-        return "center" in self.steps
-
-    @property
-    def needs_diag(self) -> bool:
-        """Whether test rows need the raw diagonal k(x, x) of the test samples."""
-        return "cosine" in self.steps
+    centred: bool = False
+    needs_diag: bool = False
 
     def train_block(self, K: np.ndarray, rows=slice(None), cols=None) -> np.ndarray:
         """Normalise a block of the raw training matrix.
@@ -189,7 +183,7 @@ class FittedNormalizer:
         out = np.zeros(K.shape, dtype=_precision(K))
         for i in range(0, K.shape[0] if self.scale != 0 else 0, ROWS):
             chunk = slice(i, i + ROWS)
-            out[chunk] = self._walk(K[chunk], None if diag is None else diag[chunk], cols).K
+            out[chunk] = self._apply_steps(K[chunk], None if diag is None else diag[chunk], cols).K
         return out
 
     def cross_diag(self, diag: np.ndarray, K: np.ndarray | None = None) -> np.ndarray:
@@ -210,18 +204,24 @@ class FittedNormalizer:
         out = np.empty(len(diag))
         for i in range(0, len(diag), ROWS):
             chunk = slice(i, i + ROWS)
-            out[chunk] = self._walk(None if K is None else K[chunk], diag[chunk], None).d
+            out[chunk] = self._apply_steps(None if K is None else K[chunk], diag[chunk], None).d
         return out
+
+    def without_centring(self) -> FittedNormalizer:
+        """Return the normaliser of the other steps, for sums over test rows in which the means cancel."""
+        steps = tuple(step for step in self.steps if step != "center")
+        parts = tuple(part for part in self._parts if not isinstance(part, RemoveMean))
+        return replace(self, A=None, B=None, steps=steps, _parts=parts, centred=False)
 
     def take(self, cols) -> FittedNormalizer:
         """Return the normaliser of the kernel restricted to some training samples; itself where `centred`."""
         if self.centred:
             return self
-        parts = tuple(Cosine(s.inverse[cols]) if isinstance(s, Cosine) else s for s in self._parts)
+        parts = tuple(UnitDiagonal(s.inverse[cols]) if isinstance(s, UnitDiagonal) else s for s in self._parts)
         u = None if self.u is None else self.u[cols]
         return replace(self, n_samples=len(np.arange(self.n_samples)[cols]), u=u, _parts=parts)
 
-    def _walk(self, K, d, cols) -> _Rows:
+    def _apply_steps(self, K, d, cols) -> _Rows:
         """Apply the steps, one after the other, to test rows and their diagonal."""
         K = None if K is None else np.array(K, dtype=np.float64)
         x = _Rows(K, d, None if d is None else np.abs(d))
@@ -241,8 +241,8 @@ class FittedNormalizer:
 
 
 def inverse_root(d: np.ndarray, size: np.ndarray) -> np.ndarray:
-    """Return 1 / sqrt(d), and 0 for samples of no length."""
-    positive = d > NO_LENGTH * size
+    """Return 1 / sqrt(d), and 0 where d is zero up to rounding: ``size`` is the sum of the sizes of its terms."""
+    positive = d > ROUNDING * size
     return np.divide(1.0, np.sqrt(np.where(positive, d, 1.0)), out=np.zeros_like(d), where=positive)
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from multikernel.kernels.base import Kernel, len_of
-from multikernel.kernels.inputs import as_matrix
+from multikernel.kernels.base import Kernel
+from multikernel.kernels.inputs import as_matrix, len_of
 from multikernel.kernels.sequences.samples import Sequences
 
 
@@ -22,8 +22,7 @@ class FunctionKernel(Kernel):
         Takes samples X (m rows) and Y (n rows) and returns the (m, n) matrix of the values k(x_i, y_j).
         Numeric columns arrive as a float64 array or a CSR array, others as they are.
     psd : bool, default=False
-        Whether the caller vouches that the kernel is positive semidefinite; otherwise the estimator checks
-        it.
+        Whether the caller knows that the kernel is positive semidefinite; otherwise estimators check it.
 
     Notes
     -----
@@ -44,7 +43,7 @@ class FunctionKernel(Kernel):
 
     @property
     def positive_semidefinite(self) -> bool:
-        """Whether the caller vouches for it."""
+        """Whether the caller says so."""
         return bool(self.psd)
 
     def _check(self, X):
@@ -65,7 +64,7 @@ class FunctionKernel(Kernel):
         K = np.asarray(values, dtype=np.float64)
         largest = np.abs(K).max(initial=0.0)
         asymmetry = np.abs(K - K.T).max(initial=0.0)
-        # what rounding in the callable's own precision may do to the symmetry
+        # values of a symmetric function may differ by rounding, in the precision that the callable computes in
         rounding = np.sqrt(np.finfo(values.dtype if values.dtype.kind == "f" else np.float64).eps)
         if asymmetry > rounding * largest:
             raise ValueError(

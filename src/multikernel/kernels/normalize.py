@@ -21,12 +21,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from multikernel.kernels.fitted_normalizer import Center, Cosine, Divide, FittedNormalizer, inverse_root
+from multikernel.kernels.base import ROUNDING
+from multikernel.kernels.fitted_normalizer import DivideBy, FittedNormalizer, RemoveMean, UnitDiagonal, inverse_root
 
 STEPS = ("variance", "cosine", "center", "trace")
-
-# A kernel has no variance where it is below this fraction of the size of its diagonal.
-NO_VARIANCE = 1e-12
 
 
 def check_steps(steps) -> tuple[str, ...]:
@@ -94,12 +92,15 @@ def learn_normalizer(
     learner = _Learner(diag, matvec, sample_weight, name, row_sums)
     for step in steps:
         getattr(learner, step)()
-    A, B = (np.column_stack(part) if part else None for part in (learner.A, learner.B))
-    return FittedNormalizer(steps, len(diag), learner.scale, learner.u, A, B, learner.degenerate, tuple(learner.parts))
+    A, B = (learner.A, learner.B) if learner.A.shape[1] else (None, None)
+    parts, centred, needs_diag = tuple(learner.parts), "center" in steps, "cosine" in steps
+    return FittedNormalizer(
+        steps, len(diag), learner.scale, learner.u, A, B, learner.degenerate, parts, centred, needs_diag
+    )
 
 
 class _Learner:
-    """The affine form so far, and the statistics that the next step needs."""
+    """The affine form of the steps so far, and the statistics that the next step needs; one method for each step."""
 
     def __init__(self, diag, matvec, sample_weight, name, row_sums):
         n = len(diag)
@@ -108,7 +109,7 @@ class _Learner:
         weight = np.asarray(sample_weight, dtype=np.float64) if self.weighted else np.ones(n)
         self.p = weight / weight.sum()
         self.scale, self.u, self.degenerate = 1.0, None, False
-        self.A, self.B, self.parts = [], [], []
+        self.A, self.B, self.parts = np.zeros((n, 0)), np.zeros((n, 0)), []
         # K (u * p), as long as u does not change
         self.product = None
         if row_sums is not None and not self.weighted:
@@ -125,7 +126,7 @@ class _Learner:
 
     def cosine(self):
         d, size = self._diagonal()
-        negative = d < -NO_VARIANCE * size
+        negative = d < -ROUNDING * size
         if negative.any():
             raise ValueError(
                 f"The kernel '{self.name}' must have a non-negative diagonal for the 'cosine' normalisation. "
@@ -133,54 +134,46 @@ class _Learner:
             )
         inverse = inverse_root(d, size)
         self.u = inverse if self.u is None else self.u * inverse
-        self.A = [a * inverse for a in self.A]
-        self.B = [b * inverse for b in self.B]
+        self.A, self.B = self.A * inverse[:, None], self.B * inverse[:, None]
         self.product = None
         self.degenerate |= not inverse.any()
-        self.parts.append(Cosine(inverse))
+        self.parts.append(UnitDiagonal(inverse))
 
     def center(self):
         d, size = self._diagonal()
         r = self._means()
         m = float(self.p @ r)
-        self.parts.append(Center(self.p if self.weighted else None, r, m))
-        if self.p @ d - m <= NO_VARIANCE * (self.p @ size) and self._flat(d, r, m, size):
-            self.scale, self.degenerate = 0.0, True
-            self.A, self.B = [], []
-            return
+        self.parts.append(RemoveMean(self.p if self.weighted else None, r, m))
+        if self.p @ d - m <= ROUNDING * (self.p @ size):
+            # the variance is zero: the kernel is constant, unless it is indefinite and some |x - mean|^2 is not zero
+            distance = np.abs(d - 2 * r + m)
+            if np.all(distance <= np.sqrt(ROUNDING) * np.maximum(size, self.p @ size)):
+                self.scale, self.degenerate = 0.0, True
+                self.A, self.B = self.A[:, :0], self.B[:, :0]
+                return
         # K_ij - (r_i - m/2) - (r_j - m/2)
-        self.A.append(r - m / 2)
-        self.B.append(np.ones_like(r))
-
-    def _flat(self, d, r, m, size) -> bool:
-        # an indefinite kernel may have no variance in sum and still not be constant
-        return bool(np.all(np.abs(d - 2 * r + m) <= 1e-6 * np.maximum(size, self.p @ size)))
+        self.A, self.B = np.column_stack([self.A, r - m / 2]), np.column_stack([self.B, np.ones_like(r)])
 
     def _divide(self, by: float, size: float):
-        if by <= NO_VARIANCE * size:
+        if by <= ROUNDING * size:
             self.degenerate = True
             return
         self.scale = float(self.scale / by)
-        self.A = [a / by for a in self.A]
-        self.parts.append(Divide(float(by)))
+        self.A = self.A / by
+        self.parts.append(DivideBy(float(by)))
 
     def _diagonal(self):
         """Return the diagonal of the form so far, and the sum of the sizes of its terms."""
         d = self.diag * self.scale if self.u is None else self.diag * self.scale * self.u**2
-        size = np.abs(d)
-        for a, b in zip(self.A, self.B, strict=True):
-            d = d - 2 * a * b
-            size = size + 2 * np.abs(a * b)
-        return d, size
+        taken = 2 * self.A * self.B
+        return d - taken.sum(axis=1), np.abs(d) + np.abs(taken).sum(axis=1)
 
     def _means(self):
-        """Return K~ p."""
+        """Return K~ p, the means of the rows of the form so far."""
         if self.product is None:
             v = self.p if self.u is None else self.u * self.p
             self.product = np.asarray(self.matvec(v), dtype=np.float64)
             if not np.isfinite(self.product).all():
                 raise ValueError(f"The kernel '{self.name}' has NaN or infinity among its values.")
         r = self.scale * self.product if self.u is None else self.scale * self.u * self.product
-        for a, b in zip(self.A, self.B, strict=True):
-            r = r - a * (b @ self.p) - b * (a @ self.p)
-        return r
+        return r - self.A @ (self.B.T @ self.p) - self.B @ (self.A.T @ self.p)

@@ -12,41 +12,44 @@ import numpy as np
 from scipy import sparse
 from scipy.special import gammaln, kve
 
-from multikernel.kernels.base import Kernel, is_real, require
+from multikernel.kernels.base import Kernel, is_real, require, symmetric_blocks
 from multikernel.kernels.distances import FEW_COLUMNS, distances, quantile_distance
 from multikernel.kernels.inputs import check_non_negative
 
 
 class RadialKernel(Kernel):
-    """Base class.
+    """Base class of the kernels of a distance.
 
-    A subclass names its metric and its scale parameters, and defines `_set_scale` and `_profile`.
+    A subclass names its metric and its scale parameters and defines `_set_scale`; where the kernel is not
+    exp(-gamma d) it also defines `_profile`.
     """
 
     _psd = True
     _metric = "sqeuclidean"
     _scales: tuple[str, ...] = ()
-    # whether the profile is one exponential, as exact as the precision of the distances
-    _exponential = False
 
     def _learns(self):
         return all(getattr(self, key) is None for key in self._scales)
 
     def _learn(self, X, sample_weight, shared):
+        given = []
         for key in self._scales:
             value = getattr(self, key)
             require(self, key, value is None or (is_real(value) and value > 0), "a positive number or None")
-        given = [key for key in (*self._scales, "quantile") if getattr(self, key) is not None]
+            if value is not None:
+                given.append(key)
+        learned, q = not given, self.quantile
+        if q is not None:
+            given.append("quantile")
         if len(given) > 1:
             raise ValueError(
                 f"Only one of the parameters '{given[0]}' and '{given[1]}' of {type(self).__name__} "
                 f"may be given. Got {getattr(self, given[0])!r} and {getattr(self, given[1])!r}."
             )
-        q = self.quantile
         require(self, "quantile", q is None or (is_real(q) and 0 < q <= 1), "a number in (0, 1] or None")
         require(self, "factor", is_real(self.factor) and self.factor > 0, "a positive number")
         length = None
-        if self._learns():
+        if learned:
             fraction = 0.5 if q is None else float(q)
             known = (self._metric, fraction)
             if known not in shared:
@@ -65,6 +68,29 @@ class RadialKernel(Kernel):
     def _distances(self, X, Y):
         """Return the distances of which `_profile` is a function."""
         return distances(self._metric, X, Y, self.center_)
+
+    def _profile(self, D):
+        """Return the values of the kernel at distances; D is overwritten."""
+        D *= -self.gamma_
+        return np.exp(D, out=D)
+
+    def _sharing_key(self):
+        return self._metric
+
+    def _shared_blocks(self, kernels, X, Y, symmetric, dtype):
+        if symmetric:
+            D = symmetric_blocks(self._distances, X)
+            np.fill_diagonal(D, 0.0)
+        else:
+            D = self._distances(X, Y)
+        rounded, kind = D, np.finfo(dtype)
+        # a lower precision keeps the digits of distances well inside its range
+        if dtype != np.float64 and np.sqrt(kind.tiny) < D.max(initial=0.0) < np.sqrt(kind.max):
+            rounded = D.astype(dtype)
+        for kernel in kernels:
+            # one exponential is as exact as the precision of the distances
+            own = rounded if type(kernel)._profile is RadialKernel._profile else D
+            yield kernel._profile(own if kernel is kernels[-1] else own.copy())
 
     def _cross(self, X, Y):
         return self._profile(self._distances(X, Y))
@@ -108,7 +134,6 @@ class RBF(RadialKernel):
     """
 
     _scales = ("gamma", "width")
-    _exponential = True
 
     def __init__(self, gamma=None, *, width=None, quantile=None, factor=1.0):
         self.gamma = gamma
@@ -122,10 +147,6 @@ class RBF(RadialKernel):
         else:
             self.width_ = float(self.width if self.width is not None else 1 / self.gamma)
         self.gamma_ = float(self.gamma if self.gamma is not None else 1 / self.width_)
-
-    def _profile(self, D):
-        D *= -self.gamma_
-        return np.exp(D, out=D)
 
 
 class Laplacian(RadialKernel):
@@ -149,7 +170,6 @@ class Laplacian(RadialKernel):
 
     _metric = "cityblock"
     _scales = ("gamma",)
-    _exponential = True
 
     def __init__(self, gamma=None, *, quantile=None, factor=1.0):
         self.gamma = gamma
@@ -158,10 +178,6 @@ class Laplacian(RadialKernel):
 
     def _set_scale(self, length):
         self.gamma_ = float(self.gamma if length is None else 1 / length)
-
-    def _profile(self, D):
-        D *= -self.gamma_
-        return np.exp(D, out=D)
 
 
 class ChiSquared(Laplacian):

@@ -1,9 +1,9 @@
-"""What a user writes as the kernels of a model, made into a flat list of (name, kernel, columns).
+"""What a user writes as the kernels of a model, made into a flat list of (name, kernel, columns); families of kernels.
 
     spec   =  "rbf"  |  kernel  |  family  |  [entry, ...]
     entry  =  spec  |  (name, spec without names, columns)
 
-A kernel is a `Kernel` or any callable k(X, Y).
+A kernel is a `Kernel` or any callable k(X, Y). A `Family` becomes kernels once the columns of the samples are known.
 """
 
 from __future__ import annotations
@@ -16,24 +16,22 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 
 from multikernel.kernels.base import as_kernel, is_integer, is_real, kernel_name
-from multikernel.kernels.columns import column_names, n_columns, resolve_columns
+from multikernel.kernels.inputs import columns_of, resolve_columns
 from multikernel.kernels.radial import RBF
+
+Entry = tuple[str, object, object]
 
 
 @dataclass(frozen=True)
 class _Entry:
-    prefix: str  # of the names of the members of a named list
+    prefix: str  # of the names in a named list
     name: str
     kernel: object
     columns: object
     given: bool  # whether the user gave the name
 
-    @property
-    def full(self) -> str:
-        return self.prefix + self.name
 
-
-def named_entries(spec) -> list[tuple[str, object, object]]:
+def named_entries(spec) -> list[Entry]:
     """Return what the user wrote as a flat list of (name, kernel or family, columns), with unique names.
 
     Examples
@@ -43,10 +41,10 @@ def named_entries(spec) -> list[tuple[str, object, object]]:
     >>> [name for name, kernel, columns in named_entries(spec)]
     ['linear', 'linear-2', 'f: rbf(width=1)', 'f: rbf(width=2)']
     """
-    return _triples(_entries(spec))
+    return _unique(_entries(spec))
 
 
-def expand_entries(spec, X) -> list[tuple[str, object, object]]:
+def expand_entries(spec, X) -> list[Entry]:
     """Return the same list with every family replaced by its kernels on the columns of X.
 
     Examples
@@ -64,22 +62,27 @@ def expand_entries(spec, X) -> list[tuple[str, object, object]]:
                 members.append(_Entry(prefix, name, kernel, columns, False))
         else:
             members.append(entry)
-    return _triples(members)
+    return _unique(members)
 
 
 def _entries(spec) -> list[_Entry]:
+    """Return the entries of a spec, or raise where there are none or a given name is not allowed."""
     entries = list(_flatten(spec, "", None))
     if not entries:
         raise ValueError("The 'kernels' parameter must hold at least one kernel. Got none.")
-    for name, count in Counter(entry.name for entry in entries if entry.given).items():
+    counts: Counter[str] = Counter()
+    for entry in entries:
+        counts[entry.name] += entry.given
+    for name, count in counts.items():
         if count > 1:
             raise ValueError(f"The names of the kernels must be unique. Got {name!r} {count} times.")
-        if "__" in name:
+        if count and "__" in name:
             raise ValueError(f"The names of the kernels must not contain '__'. Got {name!r} instead.")
     return entries
 
 
 def _flatten(spec, prefix: str, columns) -> Iterator[_Entry]:
+    """Yield the entries of a spec; those of a named list have a prefix and the columns of the list."""
     if isinstance(spec, str):
         if spec != "rbf":
             raise ValueError(
@@ -96,35 +99,32 @@ def _flatten(spec, prefix: str, columns) -> Iterator[_Entry]:
         if isinstance(kernel, (list, str)):
             yield from _flatten(kernel, f"{name}: ", columns)
         else:
-            yield _Entry("", name, _valid(kernel), columns, True)
+            if not isinstance(kernel, Family):
+                as_kernel(kernel)
+            yield _Entry("", name, kernel, columns, True)
     elif isinstance(spec, list):
         for entry in spec:
             yield from _flatten(entry, prefix, columns)
     else:
-        name = str(_valid(spec)) if isinstance(spec, Family) else kernel_name(spec)
+        name = str(spec) if isinstance(spec, Family) else as_kernel(spec)._name()
         yield _Entry(prefix, name, spec, columns, False)
 
 
-def _valid(kernel):
-    if not isinstance(kernel, Family):
-        as_kernel(kernel)
-    return kernel
-
-
-def _triples(entries: list[_Entry]) -> list[tuple[str, object, object]]:
+def _unique(entries: list[_Entry]) -> list[Entry]:
     """Keep the given names, and number the others that occur again: 'rbf', 'rbf-2', 'rbf-3'."""
-    taken = {entry.full for entry in entries if entry.given}
+    taken = set()
+    for entry in entries:
+        if entry.given:
+            taken.add(entry.prefix + entry.name)
     result = []
     for entry in entries:
-        number, name = 2, entry.full
+        full = name = entry.prefix + entry.name
+        number = 2
         while not entry.given and name in taken:
-            name, number = f"{entry.full}-{number}", number + 1
+            name, number = f"{full}-{number}", number + 1
         taken.add(name)
         result.append((name, entry.kernel, entry.columns))
     return result
-
-
-Entry = tuple[str, object, object]
 
 
 class Family(BaseEstimator):
@@ -151,11 +151,10 @@ class PerColumn(Family):
 
     def expand(self, X, columns=None):
         """Return one entry per kernel and column."""
-        d = n_columns(X)
+        d, names = columns_of(X)
         if d is None:
             raise ValueError("per_column needs samples with columns. Got samples without columns.")
         positions = resolve_columns(columns, X, "per_column") or range(d)
-        names = column_names(X)
         labels = {i: i if names is None else names[i] for i in positions}
         return [
             (f"{kernel_name(kernel)}[{labels[i]}]", clone(kernel, safe=False), (i,))
@@ -195,7 +194,7 @@ def rbf_family(widths=None, *, gammas=None, factors=None, quantile: float = 0.5)
     widths : sequence of float, optional
         Widths w of exp(-|x - z|^2 / w).
     gammas : sequence of float, optional
-        Their inverses.
+        Inverses of the widths.
     factors : sequence of float or int, optional
         Multiples of the given quantile of the pairwise distances, whose square is the width. An integer p
         stands for the first p of 2^0, 2^-0.5, 2^0.5, 2^-1, 2^1, ... (Zien and Ong 2007, section 3.1). By
@@ -216,20 +215,22 @@ def rbf_family(widths=None, *, gammas=None, factors=None, quantile: float = 0.5)
     >>> [round(kernel.factor, 3) for kernel in rbf_family(factors=5)]
     [1.0, 0.707, 1.414, 0.5, 2.0]
     """
-    given = {"widths": widths, "gammas": gammas, "factors": factors}
-    chosen = [key for key, value in given.items() if value is not None]
-    if len(chosen) > 1:
-        raise ValueError(f"Only one of the parameters '{chosen[0]}' and '{chosen[1]}' of rbf_family may be given.")
-    if chosen == ["widths"]:
-        return [RBF(width=w) for w in _numbers("widths", widths)]
-    if chosen == ["gammas"]:
-        return [RBF(gamma=g) for g in _numbers("gammas", gammas)]
-    if factors is None:
-        factors = (0.25, 0.5, 1.0, 2.0, 4.0)
-    elif is_integer(factors):
+    name, values = "factors", factors
+    if factors is not None and is_integer(factors):
         # exponents 0, -1/2, 1/2, -1, 1, ...
-        factors = [2.0 ** ((-1) ** i * ((i + 1) // 2) / 2) for i in range(factors)]
-    return [RBF(quantile=quantile, factor=f) for f in _numbers("factors", factors)]
+        values = [2.0 ** ((-1) ** i * ((i + 1) // 2) / 2) for i in range(factors)]
+    for other, given in (("gammas", gammas), ("widths", widths)):
+        if given is not None:
+            if values is not None:
+                raise ValueError(f"Only one of the parameters '{other}' and '{name}' of rbf_family may be given.")
+            name, values = other, given
+    if values is None:
+        values = (0.25, 0.5, 1.0, 2.0, 4.0)
+    numbers = np.ravel(values)
+    if not len(numbers) or not all(map(is_real, numbers)) or numbers.min() <= 0:
+        raise ValueError(f"The '{name}' parameter of rbf_family must be positive numbers. Got {values!r} instead.")
+    common = {"quantile": quantile} if name == "factors" else {}
+    return [RBF(**common, **{name.removesuffix("s"): float(number)}) for number in numbers]
 
 
 def per_column(kernel) -> PerColumn:
@@ -238,7 +239,7 @@ def per_column(kernel) -> PerColumn:
     Parameters
     ----------
     kernel : Kernel, callable, or list of these
-        The kernel that is fitted on every column alone; several kernels, such as an `rbf_family`, are each.
+        The kernel that is fitted on every column alone; of several kernels, such as an `rbf_family`, every one is.
 
     Examples
     --------
@@ -256,7 +257,7 @@ def per_group(kernel, groups) -> PerGroup:
     Parameters
     ----------
     kernel : Kernel, callable, or list of these
-        The kernel that is fitted on every group; several kernels, such as an `rbf_family`, are each.
+        The kernel that is fitted on every group; of several kernels, such as an `rbf_family`, every one is.
     groups : list or dict
         The columns of each group; a dict also names them.
 
@@ -272,10 +273,3 @@ def per_group(kernel, groups) -> PerGroup:
 
 def _members(kernel) -> list:
     return list(kernel) if isinstance(kernel, (list, tuple)) else [kernel]
-
-
-def _numbers(name: str, values) -> list[float]:
-    numbers = list(np.ravel(values))
-    if not numbers or not all(is_real(v) and v > 0 for v in numbers):
-        raise ValueError(f"The '{name}' parameter of rbf_family must be positive numbers. Got {values!r} instead.")
-    return [float(v) for v in numbers]

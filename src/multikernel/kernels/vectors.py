@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from math import comb
+
 import numpy as np
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
 
 from multikernel.kernels.base import Kernel, is_integer, is_real, require
 from multikernel.kernels.distances import distances
 from multikernel.kernels.inputs import check_non_negative
+
+# Monomials of a polynomial kernel that are computed one by one: more features take longer than the kernel matrix.
+_MONOMIALS = 20_000
 
 
 class Linear(Kernel):
@@ -22,6 +27,7 @@ class Linear(Kernel):
     """
 
     _psd = True
+    _explicit = True
 
     def _cross(self, X, Y):
         return safe_sparse_dot(X, Y.T, dense_output=True)
@@ -40,7 +46,7 @@ class Polynomial(Kernel):
     gamma : float, optional
         The factor of the inner product; by default one over the number of columns.
     coef0 : float, default=1.0
-        The constant; the kernel is positive semidefinite where it is not negative.
+        The constant; the kernel is positive semidefinite where the constant is not negative.
 
     Attributes
     ----------
@@ -57,6 +63,12 @@ class Polynomial(Kernel):
     def positive_semidefinite(self) -> bool:
         """Whether the constant is not negative."""
         return self.coef0 >= 0
+
+    @property
+    def has_features(self) -> bool:
+        """Whether the monomials are not too many, and no coefficient of them is negative."""
+        d = getattr(self, "n_features_in_", 1)
+        return self.coef0 >= 0 and comb(d + self.degree, self.degree) <= _MONOMIALS
 
     def _learn(self, X, sample_weight, shared):
         require(self, "degree", is_integer(self.degree) and self.degree >= 1, "a positive integer")
@@ -83,7 +95,7 @@ class Cosine(Kernel):
     _psd = True
 
     def _cross(self, X, Y):
-        from sklearn.metrics.pairwise import cosine_similarity  # slow to import, and needed here alone
+        from sklearn.metrics.pairwise import cosine_similarity  # slow to import
 
         return cosine_similarity(X, Y, dense_output=True)
 
@@ -95,7 +107,7 @@ class Tanimoto(Kernel):
     """The Tanimoto kernel k(x, z) = <x, z> / (|x|^2 + |z|^2 - <x, z>), and one where both are zero.
 
     On binary vectors it is the size of the intersection over that of the union. It is positive semidefinite
-    on all real vectors: 1 / s is the integral of exp(-t s), and exp(-t (|x|^2 + |z|^2 - <x, z>)) a kernel for
+    on all real vectors: 1 / s is the integral of exp(-t s), and exp(-t (|x|^2 + |z|^2 - <x, z>)) is a kernel for
     every t >= 0.
     """
 

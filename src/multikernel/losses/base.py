@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
-# outputs between which the slopes of a loss without formulas are looked at, in its own units
-_FAR = 1e8
-# steps from y of a global search for the conjugate
-_GRID = np.concatenate([-np.geomspace(_FAR, 1e-4, 40), [0.0], np.geomspace(1e-4, _FAR, 40)])
+# distance from y up to which a loss without formulas is searched: larger finds more slopes, and overflows sooner
+FAR = 1e8
+# distances from y of a global search for the conjugate
+_GRID = np.concatenate([-np.geomspace(FAR, 1e-4, 40), [0.0], np.geomspace(1e-4, FAR, 40)])
 
 
 class Loss:
     """A convex loss l(f, y) of one output, differentiable: what a user writes from value and gradient alone.
 
-    A subclass defines ``value`` and ``gradient``; the second derivative, the conjugate and its domain follow from
-    those by differences and one-dimensional searches. A formula given for one of them is faster. The cost of a sample
-    multiplies the loss from outside: (C l)*(-a) = C l*(-a / C).
+    A subclass defines ``value`` and ``gradient``. The second derivative, the conjugate and the domain of the conjugate
+    are then found by differences and one-dimensional searches; a subclass that has formulas for them is faster. A
+    machine multiplies the loss by the cost C of a sample: (C l)*(-a) = C l*(-a / C).
 
     Attributes
     ----------
@@ -40,7 +40,11 @@ class Loss:
     """
 
     task: str = "regression"
-    curvature_bound: float = np.inf
+
+    @property
+    def curvature_bound(self) -> float:
+        """Upper bound of the second derivative at cost one."""
+        return np.inf
 
     def value(self, f: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Loss of each sample."""
@@ -51,7 +55,7 @@ class Loss:
         raise NotImplementedError(f"A loss must define 'gradient'. {type(self).__name__} does not.")
 
     def concavity(self) -> tuple[float, float, float] | None:
-        """Return y, f and a larger f between which the gradient falls, None where it grows at all outputs tried."""
+        """Return y and two outputs between which the gradient falls; None where it falls nowhere on a grid."""
         f = np.linspace(-20.0, 20.0, 2001)
         for y in (1.0, -1.0, 0.0) if self.task == "regression" else (1.0, -1.0):
             slope = np.asarray(self.gradient(y + f, np.full(len(f), y)), float)
@@ -66,17 +70,17 @@ class Loss:
         return np.maximum((self.gradient(f + h, y) - self.gradient(f - h, y)) / (2.0 * h), 0.0)
 
     def domain(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the smallest and largest a with a finite conjugate l*(-a, y): here the slopes far out."""
+        """Return the smallest and largest a with a finite conjugate l*(-a, y): here the slopes far away from y."""
         y = np.asarray(y, float)
         with np.errstate(over="ignore", invalid="ignore"):
-            low, high = (-np.asarray(self.gradient(y + sign * _FAR, y), float) for sign in (1.0, -1.0))
+            low, high = (-np.asarray(self.gradient(y + sign * FAR, y), float) for sign in (1.0, -1.0))
         return np.where(np.isfinite(low), low, -1e300), np.where(np.isfinite(high), high, 1e300)
 
     def conjugate(self, a: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """l*(-a, y) = max over f of -a f - l(f, y): here by a global search, then by halving where the slope falls.
+        """l*(-a, y) = max over f of -a f - l(f, y): here by a global search, then by bisection of the slope.
 
-        The search looks at outputs on both sides of y, from 1e-4 to 1e8 away: where l is not convex, the result is
-        that of its convex hull, up to the steps of the search, and the duality gap stays open.
+        The search looks at outputs on both sides of y, from 1e-4 to 1e8 away. Where l is not convex, the result is
+        the conjugate of its convex hull, up to the steps of the search, and the duality gap stays open.
         """
         a, y = np.asarray(a, float), np.asarray(y, float)
         a, y = np.broadcast_arrays(a, y)

@@ -107,7 +107,7 @@ class SmoothHinge(Loss):
     task: str = "classification"
 
     @property
-    def curvature_bound(self) -> float:  # type: ignore[override]
+    def curvature_bound(self) -> float:
         """Upper bound of the second derivative at cost one."""
         return 0.25 * self.sigma
 

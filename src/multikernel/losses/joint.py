@@ -3,8 +3,9 @@
     largest margin   max over u != y of l(f_y - f_u)      l*(-a_y) for a_u <= 0 elsewhere (Zien & Ong 2007, Theorem 1)
     multinomial      log sum_u exp(f_u) - f_y             sum_u p_u log p_u,  p = e_y - a >= 0
 
-Rows a sum to zero. In Theorem 1 the conjugate is the least of sum_u eta_u l*(-a_u / eta_u) over eta on the simplex, l*
-that of one output: it is convex, so that eta proportional to a is best, and what is left depends on the sum a_y alone.
+Rows a sum to zero. In Theorem 1 the conjugate of a row is the smallest value of sum_u eta_u l*(-a_u / eta_u) over eta
+on the simplex, where l* is the conjugate of the loss of one output. As l* is convex, eta proportional to a is best, and
+the smallest value depends on a_y alone.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ MULTINOMIAL, SQUARED_HINGE, SMOOTH_HINGE = 0, 1, 2
 
 
 def _own(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Index of the output of each sample's own class."""
     return np.arange(len(y)), y
 
 
@@ -152,11 +154,13 @@ class LargestMargin:
 
     def curvature(self, a: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Second derivatives of the conjugate by each a_u: none but at y."""
-        C, u = self.loss.C, a[_own(y)] / self.loss.C
-        out = np.zeros_like(a)
-        with np.errstate(divide="ignore", over="ignore"):
-            smooth = isinstance(self.loss, SmoothHinge)
-            out[_own(y)] = 1.0 / (C * self.loss.sigma * u * (1.0 - u)) if smooth else 0.5 / C  # type: ignore[union-attr]
+        C, out = self.loss.C, np.zeros_like(a)
+        if isinstance(self.loss, SmoothHinge):
+            u = a[_own(y)] / C
+            with np.errstate(divide="ignore", over="ignore"):
+                out[_own(y)] = 1.0 / (C * self.loss.sigma * u * (1.0 - u))
+        else:
+            out[_own(y)] = 0.5 / C
         return out
 
 
@@ -171,5 +175,7 @@ def joint_form(loss: Loss) -> Multinomial | LargestMargin | None:
     """
     if isinstance(loss, Multinomial):
         return loss
-    # a subclass may have changed the formulas
-    return LargestMargin(loss) if type(loss) in (SquaredHinge, SmoothHinge, Logistic) else None  # type: ignore[arg-type]
+    # a user's subclass may have changed the formulas
+    if isinstance(loss, SquaredHinge | SmoothHinge) and type(loss) in (SquaredHinge, SmoothHinge, Logistic):
+        return LargestMargin(loss)
+    return None

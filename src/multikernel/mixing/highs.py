@@ -30,10 +30,11 @@ class HighsProgramme:
 
         self._optimal = highspy.HighsModelStatus.kOptimal
         self._lp = highspy.Highs()
-        options = {
+        options: dict[str, bool | int | float | str] = {
             "output_flag": False,
             "threads": 1,
             "solver": "simplex",
+            "presolve": "off",
             "primal_feasibility_tolerance": ACCURACY,
             "dual_feasibility_tolerance": ACCURACY,
         }
@@ -41,9 +42,7 @@ class HighsProgramme:
             self._lp.setOptionValue(name, value)
         self._lp.addVars(len(lowest), np.asarray(lowest, float), np.full(len(lowest), np.inf))
 
-    def add_rows(
-        self, A: np.ndarray, lower: np.ndarray, upper: np.ndarray, columns: np.ndarray | None = None
-    ) -> None:
+    def add_rows(self, A: np.ndarray, lower: np.ndarray, upper: np.ndarray, columns: np.ndarray | None = None) -> None:
         """Add rows lower <= A x <= upper; ``columns``, of the shape of A, says which variables they are about."""
         m, width = A.shape
         if m == 0:

@@ -18,10 +18,8 @@ import numpy as np
 
 from multikernel.gram.base import Gram
 
-# cuts of the smallest margin that are taken at once
-_WORST = 20
-# groups of samples, and entries of the table for each: more groups make for fewer rounds, and for larger programmes
-_FEWEST, _MOST, _ENTRIES = 8, 64, 100_000
+# cuts of one evaluation, one for each group of samples: more cuts make for fewer rounds, and for larger programmes
+_CUTS = 12
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +65,7 @@ class MarginTable:
     def groups(self) -> np.ndarray:
         """Group of each sample, so that all classes are spread over all groups, int (n,)."""
         n = len(self.codes)
-        G = min(n, int(np.clip(self.means.size // _ENTRIES, _FEWEST, _MOST)))
+        G = min(n, _CUTS)
         groups = np.empty(n, np.intp)
         groups[np.argsort(self.codes, kind="stable")] = np.arange(n) % G
         return groups
@@ -107,7 +105,7 @@ class MarginTable:
 
 
 class SmallestMargins(MarginTable):
-    """The same with h(beta) = min over i and u != y_i of beta . eta_iu, the variant that the paper found poor."""
+    """Margins with h(beta) = min over i and u != y_i of beta . eta_iu, the variant that the paper found poor."""
 
     @property
     def n_groups(self):
@@ -121,7 +119,7 @@ class SmallestMargins(MarginTable):
     def cuts(self, beta):
         """Return the smallest margin and the rows eta_iu of the samples with the smallest ones."""
         wrong, margins = self.nearest(beta)
-        worst = np.argsort(margins)[:_WORST]
+        worst = np.argsort(margins)[:_CUTS]
         rows = self.means[:, self.codes[worst], worst] - self.means[:, wrong[worst], worst]
         return float(margins[worst[0]]), np.ascontiguousarray(rows.T), np.zeros(len(worst), np.intp)
 

@@ -2,9 +2,9 @@
 
     min  c'x + 1/2 x'Hx     over  x >= 0,  sum x = 1
 
-Block pivots first: every negative variable becomes zero, and every one that a negative multiplier holds there is freed,
-all at once; a few of them end most programmes. Where they go in circles a primal active-set method, which moves one
-variable at a time and always descends, begins at the start.
+Block pivots come first: every negative variable is held at zero, and every variable that a negative multiplier holds
+at zero is freed, all at once. A few block pivots end most programmes. Where they do not, a primal active-set method,
+which holds or frees one variable at a time and always descends, begins at the start.
 
 Small (p variables, tens to hundreds) and dense; written by hand so that the default solver needs no conic library.
 """
@@ -15,7 +15,7 @@ import numpy as np
 from scipy.linalg import LinAlgError
 from scipy.linalg.lapack import dgesv
 
-# block pivots before the slower method takes over
+# block pivots before the slower method takes over: with 200 variables they take a fifteenth of its time, but may cycle
 _BLOCK_PIVOTS = 12
 
 
@@ -53,14 +53,13 @@ def simplex_qp(H: np.ndarray, c: np.ndarray, x0: np.ndarray) -> np.ndarray:
 def _block_pivots(H, c, free, tol) -> np.ndarray | None:
     """Return the solution, or None where it takes too many pivots."""
     for _ in range(_BLOCK_PIVOTS):
+        # the free variables sum to one: at least one of them is positive and stays free
         x = _equality_step(H, c, free)
         below = x < 0
         held = _multipliers(H, c, x, free) < -tol
         if not (below.any() or held.any()):
             return x
         free ^= below | held
-        if not free.any():
-            return None
     return None
 
 
@@ -68,16 +67,14 @@ def _one_by_one(H, c, free, x, tol) -> np.ndarray:
     """Primal active-set method from the feasible x."""
     for _ in range(20 * len(c) + 50):
         target = _equality_step(H, c, free)
-        direction = target - x
-        blocked = target < 0
-        if blocked.any():
-            t = -x[blocked] / direction[blocked]
-            first = np.flatnonzero(blocked)[int(np.argmin(t))]
-            x = x + min(1.0, max(0.0, float(t.min()))) * direction
-            x[first] = 0.0
-            free[first] = False
-            if not free.any():
-                free[int(np.argmin(H @ x + c))] = True
+        blocked = np.flatnonzero(target < 0)
+        if len(blocked):
+            # part of the way to the target at which each blocked variable becomes zero
+            t = x[blocked] / (x[blocked] - target[blocked])
+            first = int(np.argmin(t))
+            x = x + t[first] * (target - x)
+            x[blocked[first]] = 0.0
+            free[blocked[first]] = False
             continue
         x = target
         multiplier = _multipliers(H, c, x, free)
@@ -89,7 +86,7 @@ def _one_by_one(H, c, free, x, tol) -> np.ndarray:
 
 
 def _multipliers(H, c, x, free) -> np.ndarray:
-    """Return the slopes of the variables at zero, less that of the free ones; zero for these."""
+    """Return the multipliers of x >= 0: slopes less the mean slope of the free variables, zero for free variables."""
     slope = H @ x + c
     return np.where(free, 0.0, slope - (slope @ free) / np.count_nonzero(free))
 

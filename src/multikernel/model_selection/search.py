@@ -12,33 +12,258 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
-from inspect import signature
 from numbers import Real
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-import sklearn
-from joblib import Parallel, delayed, effective_n_jobs
 from numpy.ma import MaskedArray
 from scipy.stats import rankdata
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import FitFailedWarning
 from sklearn.metrics import check_scoring
-from sklearn.model_selection import GridSearchCV, ParameterGrid
-from sklearn.utils.validation import _num_samples, check_is_fitted
+from sklearn.model_selection import ParameterGrid
+from sklearn.utils.validation import check_is_fitted
 
 from multikernel.estimators.base import BaseMKL
+from multikernel.estimators.reporting import warn_unfinished
 from multikernel.estimators.splits import splits_of
-from multikernel.estimators.validation import RULES, as_numbers, check_parameters, check_samples, check_weight
-from multikernel.gram.storage import default_limit, parse_bytes, storage_dtype
-from multikernel.kernels.spec import expand_entries
-from multikernel.model_selection.folds import FoldResult, Task, make_kernels, run_fold
-from multikernel.model_selection.lending import Lent, Pooled
-from multikernel.model_selection.shared_kernels import FoldExpansion, Spare, fixed_kernels
-from multikernel.threads import available_threads, single_threaded_blas
-from multikernel.training.core import TrainingKernels
+from multikernel.estimators.validation import (
+    RULES,
+    Rule,
+    Samples,
+    check_parameters,
+    check_samples,
+    check_weight,
+    kept_samples,
+    with_classes,
+)
+from multikernel.model_selection.folds import FoldResult, Job, run_fold
+from multikernel.model_selection.scoring import takes_weight, with_known_outputs
+from multikernel.model_selection.shared_kernels import share_kernels
+from multikernel.threads import single_threaded_blas
+from multikernel.training.core import Fit, Prepared
+from multikernel.training.prepare import Shared, prepare
+from multikernel.training.progress import progress
+from multikernel.training.publish import Model, publish
+from multikernel.training.train import Found, mean_start, train
+
+# parameter of the grid -> parameter of the base estimator
+AXES = {"Cs": "C", "norms": "norm", "epsilons": "epsilon", "gamma0_fractions": "gamma0_fraction"}
+
+
+class SearchCV(BaseMKL):
+    """What the searches share; a subclass names its base estimator and has its methods."""
+
+    _base: type[BaseMKL]
+    # rules of the base estimator that take the place of the general ones
+    _axis_rules: Mapping[str, Rule] = MappingProxyType({})
+    cv: Any
+    scoring: Any
+    refit: Any
+    error_score: Any
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Any:
+        """Search the grid, and train the best point on all samples.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_samples, n_features), or KernelStack
+            Training samples.
+        y : array of shape (n_samples,) or (n_samples, n_targets)
+            Classes, of any type, or numbers.
+        sample_weight : array of shape (n_samples,), optional
+            Weights in training, and in scoring where GridSearchCV of the installed scikit-learn hands them on: to
+            scorers that take weights or, with metadata routing, ask for them.
+        groups : array of shape (n_samples,), optional
+            Groups, for a splitter that takes them.
+
+        Returns
+        -------
+        estimator
+            The fitted search; its attributes are those of the best estimator too.
+        """
+        self._check_search()
+        for name in [name for name in vars(self) if name.endswith("_")]:
+            delattr(self, name)
+        X = check_samples(self, X, reset=True)
+        y = self._check_y(X, y)
+        weight = None if sample_weight is None else check_weight(X, sample_weight)
+        points = list(ParameterGrid({AXES[name]: list(values) for name, values in self._axes().items()}))
+        splits = splits_of(type(self).__name__, self.cv, y, is_classifier(self), X, groups)
+        own = self.get_params(deep=False)
+        base = clone(self._base(**{name: own[name] for name in self._base._get_param_names() if name in own}))
+        samples = self._label(kept_samples(X, y, weight))
+        settings = base._settings(callback=None, verbose=0, features_need=base._spec(samples).features_need)
+        scorer = check_scoring(base, scoring=self.scoring)
+        with single_threaded_blas(), progress(self.verbose, self.tol, type(self).__name__) as show:
+            whole, shared = None, Shared()
+            if self._precomputed:
+                whole = prepare(self.kernels, samples.X, samples.weight, settings)
+                # an indefinite kernel is refused here, or every fold repairs its own slice
+                shared = Shared(sound=len(samples.kept) == len(y) and not whole.known_psd.any())
+            else:
+                shared = share_kernels(self.kernels, X, splits, settings)
+            job = Job(
+                points, self.kernels, X, y, weight, self._label, base._spec, self._face(base), settings, shared, scorer,
+                takes_weight(scorer), self.error_score, self._tell(show, len(splits) * len(points)),
+            )  # fmt: skip
+            folds = [run_fold(job, *split) for split in splits]
+        self._report(folds, len(points))
+        self.cv_results_ = results_table(points, folds)
+        self.weights_path_ = weights_path(folds, len(points))
+        self.n_splits_, self.scorer_, self.multimetric_ = len(splits), scorer, False
+        self._choose(points)
+        if self.refit:
+            self._refit(base, job, samples, whole, [fold.found[self.best_index_] for fold in folds])
+        return self
+
+    def _label(self, samples: Samples) -> Samples:
+        """Return the samples with what their targets mean."""
+        return with_classes(self._base.__name__, samples) if is_classifier(self) else samples
+
+    def _face(self, base: Any) -> Callable[[Mapping[str, Any], Model, Fit, Samples], Any]:
+        """Return what makes an estimator of the model of a fold."""
+        kind, own = with_known_outputs(self._base), base.get_params(deep=False)
+
+        def face(point: Mapping[str, Any], model: Model, fit: Fit, samples: Samples) -> Any:
+            estimator = kind(**{**own, **point})
+            self._hand_on(estimator)
+            estimator._set(model, fit, samples)
+            return estimator
+
+        return face
+
+    def _hand_on(self, estimator: Any) -> None:
+        """Set what is known of the columns of the samples on another estimator."""
+        for name in ("n_features_in_", "feature_names_in_"):
+            if name in vars(self):
+                setattr(estimator, name, vars(self)[name])
+
+    def _tell(self, show: Callable[[dict], None] | None, total: int) -> Callable[[dict], None] | None:
+        """Return what is called after each fit: the progress shown, then the user's ``callback``."""
+        done = 0
+
+        def tell(row: dict) -> None:
+            nonlocal done
+            done += 1
+            row = {"done": done, "of": total, "parts": "fits", **row}
+            if show is not None:
+                show({name: row[name] for name in ("done", "of", "parts")})
+            if self.callback is not None:
+                self.callback(row)
+
+        return None if show is None and self.callback is None else tell
+
+    # ---- parameters
+
+    def _axes(self) -> dict[str, Any]:
+        """The axes of the grid that were given."""
+        own = self.get_params(deep=False)
+        return {name: own[name] for name in AXES if own.get(name) is not None}
+
+    def _check_search(self) -> None:
+        """Raise one sentence about the first parameter of the search that is not what it must be."""
+        owner = type(self).__name__
+        for name, values in self._axes().items():
+            rule = {**RULES, **self._axis_rules}[AXES[name]]
+            listed = not isinstance(values, (str, bytes, Mapping)) and np.iterable(values)
+            wrong = values if not listed else next((value for value in values if not rule.allows(value)), None)
+            if not listed or wrong is not None or not len(list(values)):
+                shown = values if not listed or wrong is None else wrong
+                raise ValueError(
+                    f"The '{name}' parameter of {owner} must be None or a list, not empty, of which each is "
+                    f"{rule.text}. Got {shown!r} instead."
+                )
+        if isinstance(self.scoring, (list, tuple, set, Mapping)):
+            raise ValueError(
+                f"The 'scoring' parameter of {owner} must be None, the name of a scorer or a callable. "
+                f"Got {self.scoring!r} instead."
+            )
+        if not (isinstance(self.refit, (bool, np.bool_)) or callable(self.refit)):
+            raise ValueError(
+                f"The 'refit' parameter of {owner} must be True, False or a callable that returns the row of "
+                f"cv_results_ to choose. Got {self.refit!r} instead."
+            )
+        if self.error_score != "raise" and not isinstance(self.error_score, Real):
+            raise ValueError(
+                f"The 'error_score' parameter of {owner} must be 'raise' or a number. Got {self.error_score!r} instead."
+            )
+        self._check_base()
+
+    def _check_base(self) -> None:
+        """Raise one sentence about a parameter of the base estimator."""
+        check_parameters(self)
+
+    @abstractmethod
+    def _check_y(self, X: Any, y: Any) -> np.ndarray:
+        """Return valid targets."""
+
+    # ---- results
+
+    def _report(self, folds: list[FoldResult], n_points: int) -> None:
+        """Warn of what failed, or raise where everything did."""
+        errors = [(s, error) for s, fold in enumerate(folds) for error in fold.errors]
+        if not errors:
+            return
+        total, owner = len(folds) * n_points, type(self).__name__
+        where, first = errors[0]
+        if len(errors) == total:
+            raise ValueError(f"All {total} fits of {owner} failed. In fold {where}: {first}")
+        warnings.warn(
+            f"{len(errors)} of {total} fits of {owner} failed, and got the score {self.error_score}. In fold {where}: "
+            f"{first}",
+            FitFailedWarning,
+            stacklevel=4,
+        )
+
+    def _choose(self, points: list[dict[str, Any]]) -> None:
+        """Sets: what was chosen."""
+        if callable(self.refit):
+            self.best_index_ = self.refit(self.cv_results_)
+            if not isinstance(self.best_index_, (int, np.integer)) or not 0 <= self.best_index_ < len(points):
+                raise ValueError(
+                    f"The 'refit' parameter of {type(self).__name__} must return a row of cv_results_, from 0 to "
+                    f"{len(points) - 1}. Got {self.best_index_!r} instead."
+                )
+        else:
+            self.best_index_ = int(self.cv_results_["rank_test_score"].argmin())
+        self.best_score_ = self.cv_results_["mean_test_score"][self.best_index_]
+        self.best_params_ = dict(points[self.best_index_])
+        own = self.get_params(deep=False)
+        for name in set(AXES.values()) & set(own):
+            setattr(self, f"{name}_", self.best_params_.get(name, own[name]))
+
+    def _refit(
+        self, base: Any, job: Job, samples: Samples, whole: Prepared | None, found: Sequence[Sequence[Found]]
+    ) -> None:
+        """Sets: best_estimator_, refit_time_, and the fitted attributes of the best estimator."""
+        began = time.perf_counter()
+        taking_part = np.isin(np.arange(len(job.y)), samples.kept)
+        spec = replace(base._spec(samples), **self.best_params_)
+        with single_threaded_blas():
+            prepared = job.prepare(samples) if whole is None else whole
+            fit = train(prepared, spec, job.settings, mean_start(found, taking_part))
+            model = publish(fit)
+        self.best_estimator_ = base.set_params(**self.best_params_)
+        self._hand_on(self.best_estimator_)
+        for estimator in (self, self.best_estimator_):
+            estimator._set(model, fit, samples)
+        warn_unfinished(self.best_estimator_, fit)
+        self.refit_time_ = time.perf_counter() - began
+
+    def _outputs(self, X: Any) -> np.ndarray:
+        if not self.refit:
+            check_is_fitted(self, "cv_results_")
+            raise AttributeError(
+                f"This {type(self).__name__} was fitted with refit=False, and has no model to predict with: "
+                f"train {self._base.__name__} with best_params_."
+            )
+        return super()._outputs(X)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Whether `fit` has searched."""
+        return hasattr(self, "cv_results_")
 
 
 def results_table(points: Sequence[Mapping[str, Any]], folds: Sequence[FoldResult]) -> dict[str, Any]:
@@ -95,203 +320,3 @@ def weights_path(folds: Sequence[FoldResult], n_points: int) -> np.ndarray:
             if weights is not None and np.shape(weights) == shape:
                 path[s, i] = weights
     return path
-
-
-# parameter of the grid -> parameter of the base estimator
-AXES = {"Cs": "C", "norms": "norm", "epsilons": "epsilon", "gamma0_fractions": "gamma0_fraction"}
-
-
-class SearchCV(BaseMKL):
-    """What the searches share; a subclass names its base estimator and has its methods."""
-
-    _base: type[BaseMKL]
-    # rules of the base estimator that take the place of the general ones
-    _axis_rules: Mapping[str, tuple[Callable[[Any], bool], str]] = MappingProxyType({})
-    cv: Any
-    scoring: Any
-    refit: Any
-    error_score: Any
-
-    def _search(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> Any:
-        """Choose and refit.
-
-        Sets: every fitted attribute, among them those of the best estimator.
-        """
-        self._check_search()
-        for name in [name for name in vars(self) if name.endswith("_")]:
-            delattr(self, name)
-        X = check_samples(self, X, reset=True)
-        y = self._check_y(X, y)
-        weight = check_weight(X, sample_weight)
-        points = list(ParameterGrid({AXES[name]: list(values) for name, values in self._axes().items()}))
-        splits = splits_of(type(self).__name__, self.cv, y, is_classifier(self), X, groups)
-        own = self.get_params(deep=False)
-        base = clone(self._base(**{name: own[name] for name in self._base._get_param_names() if name in own}))
-        scorer = check_scoring(base, scoring=self.scoring)
-        jobs = min(len(splits), effective_n_jobs(self.n_jobs))
-        limit = default_limit() if self.memory_limit is None else parse_bytes(self.memory_limit)
-        whole = Lent(lambda: clone(base)._make_kernels(X, weight))
-        # set once for all fits
-        with single_threaded_blas():
-            task = Task(
-                model=clone(base).set_params(
-                    n_jobs=max(1, available_threads() // jobs), verbose=0, memory_limit=limit / jobs
-                ),
-                points=points, X=X, y=y, weight=weight,
-                scorer=scorer, score_weight=_takes_weight(scorer),
-                known=self._known(X, splits, jobs, limit),
-                # an indefinite kernel is refused here, or every fold repairs its own slice
-                clean=self._precomputed and not whole.kernels.known_psd.any(),
-                error_score=self.error_score,
-                spare=Spare(max(len(train) for train, _ in splits)),
-            )  # fmt: skip
-            folds = Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(run_fold)(task, *split) for split in splits)
-            task.spare.clear()
-        self._report(folds, len(points))
-        self.cv_results_ = results_table(points, folds)
-        self.weights_path_ = weights_path(folds, len(points))
-        self.n_splits_, self.scorer_, self.multimetric_ = len(splits), scorer, False
-        self._choose(points)
-        if self.refit:
-            self._refit(base, task, folds, (lambda: whole.kernels) if self._precomputed else None)
-        return self
-
-    # ---- parameters
-
-    def _axes(self) -> dict[str, Any]:
-        """The axes of the grid that were given."""
-        own = self.get_params(deep=False)
-        return {name: own[name] for name in AXES if own.get(name) is not None}
-
-    def _check_search(self) -> None:
-        """Raise one sentence about the first parameter of the search that is not what it must be."""
-        owner = type(self).__name__
-        for name, values in self._axes().items():
-            test, what = {**RULES, **self._axis_rules}[AXES[name]]
-            listed = not isinstance(values, (str, bytes, Mapping)) and np.iterable(values)
-            wrong = values if not listed else next((value for value in values if not test(value)), None)
-            if not listed or wrong is not None or not len(list(values)):
-                shown = values if not listed or wrong is None else wrong
-                raise ValueError(
-                    f"The '{name}' parameter of {owner} must be None or a list, not empty, of which each is {what}. "
-                    f"Got {shown!r} instead."
-                )
-        if isinstance(self.scoring, (list, tuple, set, Mapping)):
-            raise ValueError(
-                f"The 'scoring' parameter of {owner} must be None, the name of a scorer or a callable. "
-                f"Got {self.scoring!r} instead."
-            )
-        if not (isinstance(self.refit, (bool, np.bool_)) or callable(self.refit)):
-            raise ValueError(
-                f"The 'refit' parameter of {owner} must be True, False or a callable that returns the row of "
-                f"cv_results_ to choose. Got {self.refit!r} instead."
-            )
-        if self.error_score != "raise" and not isinstance(self.error_score, Real):
-            raise ValueError(
-                f"The 'error_score' parameter of {owner} must be 'raise' or a number. Got {self.error_score!r} instead."
-            )
-        self._check_base()
-
-    def _check_base(self) -> None:
-        """Raise one sentence about a parameter of the base estimator."""
-        check_parameters(self)
-
-    @abstractmethod
-    def _check_y(self, X: Any, y: Any) -> np.ndarray:
-        """Return valid targets."""
-
-    # ---- the work
-
-    def _dense_bytes(self, X: Any, n: int) -> float:
-        """Bytes of the dense kernels on n samples, and of the combined one."""
-        p = X.shape[2] if self._precomputed else len(expand_entries(self.kernels, X))
-        return (p + 1) * n * n * (X.dtype if self._precomputed else storage_dtype(p, n)).itemsize
-
-    def _known(self, X: Any, splits: list, jobs: int, limit: float) -> dict:
-        """Kernels that every fold slices, where they have room beside those of the folds at work, and of the refit."""
-        if self._precomputed or self.gram not in ("auto", "dense"):
-            return {}
-        largest = max(len(train) for train, _ in splits)
-        at_work = max(jobs * self._dense_bytes(X, largest), self._dense_bytes(X, _num_samples(X)))
-        return fixed_kernels(self.kernels, X, as_numbers(X), limit - at_work, available_threads())
-
-    def _report(self, folds: list[FoldResult], n_points: int) -> None:
-        """Warn of what failed, or raise where everything did."""
-        errors = [(s, error) for s, fold in enumerate(folds) for error in fold.errors]
-        if not errors:
-            return
-        total, owner = len(folds) * n_points, type(self).__name__
-        where, first = errors[0]
-        if len(errors) == total:
-            raise ValueError(f"All {total} fits of {owner} failed. In fold {where}: {first}")
-        warnings.warn(
-            f"{len(errors)} of {total} fits of {owner} failed, and got the score {self.error_score}. In fold {where}: "
-            f"{first}",
-            FitFailedWarning,
-            stacklevel=4,
-        )
-
-    def _choose(self, points: list[dict[str, Any]]) -> None:
-        """Sets: what was chosen."""
-        if callable(self.refit):
-            self.best_index_ = self.refit(self.cv_results_)
-            if not isinstance(self.best_index_, (int, np.integer)) or not 0 <= self.best_index_ < len(points):
-                raise ValueError(
-                    f"The 'refit' parameter of {type(self).__name__} must return a row of cv_results_, from 0 to "
-                    f"{len(points) - 1}. Got {self.best_index_!r} instead."
-                )
-        else:
-            self.best_index_ = int(self.cv_results_["rank_test_score"].argmin())
-        self.best_score_ = self.cv_results_["mean_test_score"][self.best_index_]
-        self.best_params_ = dict(points[self.best_index_])
-        own = self.get_params(deep=False)
-        for name in set(AXES.values()) & set(own):
-            setattr(self, f"{name}_", self.best_params_.get(name, own[name]))
-
-    def _refit(
-        self, base: Any, task: Task, folds: list[FoldResult], make: Callable[[], TrainingKernels] | None
-    ) -> None:
-        """Sets: best_estimator_, refit_time_, and the fitted attributes of the best estimator."""
-        model = base.set_params(**self.best_params_)
-        every = np.arange(len(task.y))
-        if make is None and task.known:
-            make = partial(make_kernels, replace(task, model=clone(base)), every, every[:0], last=True)
-        # kernels that were computed, or examined, already
-        taking_part = np.ones(len(every), bool) if task.weight is None else task.weight > 0
-        model._lent = Pooled(make, taking_part, [fold.found[self.best_index_] for fold in folds])
-        began = time.perf_counter()
-        model.fit(task.X, task.y, **({} if task.weight is None else {"sample_weight": task.weight}))
-        self.refit_time_ = time.perf_counter() - began
-        del model._lent
-        if isinstance(model._expansion, FoldExpansion):
-            model._expansion = model._expansion.other()
-        parameters = {*self.get_params(deep=False), *model.get_params(deep=False)}
-        for name, value in vars(model).items():
-            if name not in parameters:
-                setattr(self, name, value)
-        self.best_estimator_ = model
-
-    def _outputs(self, X: Any) -> np.ndarray:
-        if not self.refit:
-            check_is_fitted(self, "cv_results_")
-            raise AttributeError(
-                f"This {type(self).__name__} was fitted with refit=False, and has no model to predict with: "
-                f"train {self._base.__name__} with best_params_."
-            )
-        return super()._outputs(X)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        """Whether `fit` has searched."""
-        return hasattr(self, "cv_results_")
-
-
-def _takes_weight(scorer: Callable) -> bool:
-    """Whether GridSearchCV hands sample weights to this scorer: where it takes them or, with metadata routing, asks."""
-    if sklearn.get_config().get("enable_metadata_routing"):
-        request = getattr(scorer, "get_metadata_routing", lambda: None)()
-        return getattr(getattr(request, "score", None), "requests", {}).get("sample_weight") is True
-    # before scikit-learn 1.7 scorers had no such method, and got no weights
-    accepts = getattr(scorer, "_accept_sample_weight", None)
-    if accepts is None and hasattr(GridSearchCV, "_check_scorers_accept_sample_weight"):
-        return "sample_weight" in signature(scorer).parameters
-    return accepts is not None and accepts()

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any
+from types import MappingProxyType
 
 import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 
-from multikernel.estimators.classifier import MKLClassifier
-from multikernel.estimators.regressor import MKLRegressor
-from multikernel.estimators.validation import check_numbers, check_parameters, check_targets, loss_rule
+from multikernel.estimators.classes import ClassifierFace, ProbabilityFace
+from multikernel.estimators.classifier import CLASSIFIER_RULES, MKLClassifier, set_class_attributes
+from multikernel.estimators.docstrings import documented
+from multikernel.estimators.m3k import FINITE_NORM, M3KClassifier, check_margin_parameters, set_margin_attributes
+from multikernel.estimators.regressor import REGRESSOR_RULES, MKLRegressor, RegressorFace
+from multikernel.estimators.validation import (
+    Samples,
+    check_numbers,
+    check_parameters,
+    check_targets,
+)
 from multikernel.model_selection.search import SearchCV
-from multikernel.training.targets import CLASSIFICATION, REGRESSION
+from multikernel.training.core import Fit
+from multikernel.training.publish import Model
 
 
-class MKLClassifierCV(SearchCV, MKLClassifier):
+@documented
+class MKLClassifierCV(SearchCV, ProbabilityFace):
     """`MKLClassifier` with C and norm chosen by cross-validation.
 
     It chooses as ``GridSearchCV(MKLClassifier(...), {"C": Cs, "norm": norms})`` does, with shared kernels and warm
@@ -22,48 +32,25 @@ class MKLClassifierCV(SearchCV, MKLClassifier):
 
     Parameters
     ----------
-    kernels : "rbf", kernel, list, or "precomputed", default="rbf"
-        As those of `MKLClassifier`.
+    <kernels>
     Cs, norms : list of float or None, default=None
         Axes of the grid; None for the one value of `C` or `norm`.
-    cv : int, splitter, iterable or None, default=None
-        Folds: their number (None for 5, stratified by class), a splitter of scikit-learn, or pairs (train, test).
-    scoring : str, callable or None, default=None
-        Scorer; None for the `score` of the estimator.
-    refit : bool or callable, default=True
-        Whether the best point is trained on all samples. A callable takes ``cv_results_`` and returns the row.
-    error_score : "raise" or number, default=nan
-        Score of a fit that fails, in a warning; "raise" raises its error.
-    n_jobs : int or None, default=None
-        Folds that are trained at once, sharing the threads; None for what the surrounding joblib backend says, else 1.
+    <search, n_jobs>
     norm, C : float
         As those of `MKLClassifier`, without effect where `norms` or `Cs` are given.
     loss, multiclass, output_kernels, fit_intercept, normalize, psd, solver, tol, max_iter, class_weight
         As those of `MKLClassifier`.
-    gram, memory_limit, verbose, random_state
+    gram, memory_limit
         As those of `MKLClassifier`.
 
     Attributes
     ----------
-    best_params_, best_score_, best_index_ : dict, float, int
-        What was chosen among the axes of the grid, its mean score, and its row of the table.
+    <search_results>
     C_, norm_ : float
         The cost and norm of the choice.
     best_estimator_ : MKLClassifier
         Trained on all samples; its attributes (``weights_``, ``duality_gap_``, ...) and methods are also those of the
         search.
-    cv_results_ : dict of ndarrays
-        The table of the search, as that of GridSearchCV: ``params``, ``param_C``, ``split0_test_score``,
-        ``mean_test_score``, ``rank_test_score``, ``mean_fit_time`` and so on. What models share counts for each of them
-        in equal parts.
-    weights_path_ : ndarray of shape (n_splits, n_points, p) or (n_splits, n_points, T, p)
-        Kernel weights in each fold, for each row of the table; NaN where the fit failed.
-    n_splits_ : int
-        Number of folds.
-    scorer_ : callable
-        The scorer.
-    refit_time_ : float
-        Seconds of the last training.
 
     See Also
     --------
@@ -118,7 +105,7 @@ class MKLClassifierCV(SearchCV, MKLClassifier):
         memory_limit=None,
         verbose=0,
         n_jobs=None,
-        random_state=None,
+        callback=None,
     ):
         self.kernels = kernels
         self.Cs = Cs
@@ -143,32 +130,14 @@ class MKLClassifierCV(SearchCV, MKLClassifier):
         self.memory_limit = memory_limit
         self.verbose = verbose
         self.n_jobs = n_jobs
-        self.random_state = random_state
+        self.callback = callback
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> MKLClassifierCV:
-        """Search the grid, and train the best point on all samples.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame of shape (n_samples, n_features), or KernelStack
-            Training samples.
-        y : array of shape (n_samples,)
-            Classes, of any type.
-        sample_weight : array of shape (n_samples,), optional
-            Weights in training, and in scoring where GridSearchCV of the installed scikit-learn hands them on: to
-            scorers that take weights or, with metadata routing, ask for them.
-        groups : array of shape (n_samples,), optional
-            Groups, for a splitter that takes them.
-
-        Returns
-        -------
-        MKLClassifierCV
-            The fitted estimator.
-        """
-        return self._search(X, y, sample_weight, groups)
+    def _set(self, model: Model, fit: Fit, samples: Samples) -> None:
+        super()._set(model, fit, samples)
+        set_class_attributes(self, fit)
 
     def _check_base(self) -> None:
-        check_parameters(self, loss=loss_rule(CLASSIFICATION, "classification"))
+        check_parameters(self, **CLASSIFIER_RULES)
 
     def _check_y(self, X, y):
         y = check_targets(self, X, y)
@@ -181,7 +150,8 @@ class MKLClassifierCV(SearchCV, MKLClassifier):
         return y
 
 
-class MKLRegressorCV(SearchCV, MKLRegressor):
+@documented
+class MKLRegressorCV(SearchCV, RegressorFace):
     """`MKLRegressor` with C, norm and epsilon chosen by cross-validation.
 
     It chooses as ``GridSearchCV(MKLRegressor(...), {"C": Cs, "norm": norms, "epsilon": epsilons})`` does, with shared
@@ -189,46 +159,23 @@ class MKLRegressorCV(SearchCV, MKLRegressor):
 
     Parameters
     ----------
-    kernels : "rbf", kernel, list, or "precomputed", default="rbf"
-        As those of `MKLRegressor`.
+    <kernels>
     Cs, norms, epsilons : list of float or None, default=None
         Axes of the grid; None for the one value of `C`, `norm` or `epsilon`.
-    cv : int, splitter, iterable or None, default=None
-        Folds: their number (None for 5), a splitter of scikit-learn, or pairs (train, test).
-    scoring : str, callable or None, default=None
-        Scorer; None for the `score` of the estimator.
-    refit : bool or callable, default=True
-        Whether the best point is trained on all samples. A callable takes ``cv_results_`` and returns the row.
-    error_score : "raise" or number, default=nan
-        Score of a fit that fails, in a warning; "raise" raises its error.
-    n_jobs : int or None, default=None
-        Folds that are trained at once, sharing the threads; None for what the surrounding joblib backend says, else 1.
+    <search, n_jobs>
     norm, C, epsilon : float
         As those of `MKLRegressor`, without effect where `norms`, `Cs` or `epsilons` are given.
-    loss, fit_intercept, normalize, psd, solver, tol, max_iter, gram, memory_limit, verbose, random_state
+    loss, fit_intercept, normalize, psd, solver, tol, max_iter, gram, memory_limit
         As those of `MKLRegressor`.
 
     Attributes
     ----------
-    best_params_, best_score_, best_index_ : dict, float, int
-        What was chosen among the axes of the grid, its mean score, and its row of the table.
+    <search_results>
     C_, norm_, epsilon_ : float
         The cost, norm and half width of the tube of the choice.
     best_estimator_ : MKLRegressor
         Trained on all samples; its attributes (``weights_``, ``duality_gap_``, ...) and methods are also those of the
         search.
-    cv_results_ : dict of ndarrays
-        The table of the search, as that of GridSearchCV: ``params``, ``param_C``, ``split0_test_score``,
-        ``mean_test_score``, ``rank_test_score``, ``mean_fit_time`` and so on. What models share counts for each of them
-        in equal parts.
-    weights_path_ : ndarray of shape (n_splits, n_points, p)
-        Kernel weights in each fold, for each row of the table; NaN where the fit failed.
-    n_splits_ : int
-        Number of folds.
-    scorer_ : callable
-        The scorer.
-    refit_time_ : float
-        Seconds of the last training.
 
     See Also
     --------
@@ -280,7 +227,7 @@ class MKLRegressorCV(SearchCV, MKLRegressor):
         memory_limit=None,
         verbose=0,
         n_jobs=None,
-        random_state=None,
+        callback=None,
     ):
         self.kernels = kernels
         self.Cs = Cs
@@ -304,32 +251,123 @@ class MKLRegressorCV(SearchCV, MKLRegressor):
         self.memory_limit = memory_limit
         self.verbose = verbose
         self.n_jobs = n_jobs
-        self.random_state = random_state
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> MKLRegressorCV:
-        """Search the grid, and train the best point on all samples.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame of shape (n_samples, n_features), or KernelStack
-            Training samples.
-        y : array of shape (n_samples,) or (n_samples, n_targets)
-            Targets.
-        sample_weight : array of shape (n_samples,), optional
-            Weights in training, and in scoring where GridSearchCV of the installed scikit-learn hands them on: to
-            scorers that take weights or, with metadata routing, ask for them.
-        groups : array of shape (n_samples,), optional
-            Groups, for a splitter that takes them.
-
-        Returns
-        -------
-        MKLRegressorCV
-            The fitted estimator.
-        """
-        return self._search(X, y, sample_weight, groups)
+        self.callback = callback
 
     def _check_base(self) -> None:
-        check_parameters(self, loss=loss_rule(REGRESSION, "regression"))
+        check_parameters(self, **REGRESSOR_RULES)
 
     def _check_y(self, X, y):
         return check_numbers(self, X, y)
+
+
+@documented
+class M3KClassifierCV(SearchCV, ClassifierFace):
+    """`M3KClassifier` with C, norm and kernel margin chosen by cross-validation.
+
+    It chooses as ``GridSearchCV(M3KClassifier(...), {"C": Cs, "norm": norms, "gamma0_fraction": gamma0_fractions})``
+    does, with shared kernels, shared margins (one largest margin for each fold and norm) and warm starts.
+
+    Parameters
+    ----------
+    <kernels>
+    Cs, norms, gamma0_fractions : list of float or None, default=None
+        Axes of the grid; None for the one value of `C`, `norm` or `gamma0_fraction`. Fractions are of the largest
+        margin of each fold, so that none is infeasible in any.
+    <search, n_jobs>
+    gamma0, gamma0_fraction, norm, C
+        As those of `M3KClassifier`, without effect where the grid has their axis.
+    normalize, psd, solver, tol, max_iter, class_weight, gram, memory_limit
+        As those of `M3KClassifier`.
+
+    Attributes
+    ----------
+    <search_results>
+    C_, norm_, gamma0_fraction_ : float
+        The cost, norm and fraction of the choice.
+    best_estimator_ : M3KClassifier
+        Trained on all samples; its attributes (``weights_``, ``margin_``, ``gamma0_``, ...) and methods are also those
+        of the search.
+
+    See Also
+    --------
+    M3KClassifier : The base estimator, with all fitted attributes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from multikernel import M3KClassifierCV
+    >>> rng = np.random.default_rng(0)
+    >>> y = np.repeat([0, 1, 2], 20)
+    >>> X = np.eye(3)[y] + 0.5 * rng.normal(size=(60, 3))
+    >>> search = M3KClassifierCV(Cs=[0.1, 1.0], gamma0_fractions=[0.5, 1.0], cv=3).fit(X, y)
+    >>> sorted(search.best_params_), search.weights_path_.shape, bool(search.margin_ >= search.gamma0_ - 1e-9)
+    (['C', 'gamma0_fraction'], (3, 4, 5), True)
+    """
+
+    _base = M3KClassifier
+    _axis_rules = MappingProxyType({"norm": FINITE_NORM})
+
+    def __init__(
+        self,
+        kernels="rbf",
+        *,
+        Cs=None,
+        norms=None,
+        gamma0_fractions=None,
+        cv=None,
+        scoring=None,
+        refit=True,
+        error_score=np.nan,
+        gamma0="max",
+        gamma0_fraction=None,
+        norm=1.0,
+        C=1.0,
+        normalize="variance",
+        psd="error",
+        solver="auto",
+        tol=1e-3,
+        max_iter=500,
+        class_weight=None,
+        gram="auto",
+        memory_limit=None,
+        verbose=0,
+        n_jobs=None,
+        callback=None,
+    ):
+        self.kernels = kernels
+        self.gamma0 = gamma0
+        self.gamma0_fraction = gamma0_fraction
+        self.norm = norm
+        self.C = C
+        self.normalize = normalize
+        self.psd = psd
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.class_weight = class_weight
+        self.gram = gram
+        self.memory_limit = memory_limit
+        self.verbose = verbose
+        self.n_jobs = n_jobs
+        self.callback = callback
+        self.Cs = Cs
+        self.norms = norms
+        self.gamma0_fractions = gamma0_fractions
+        self.cv = cv
+        self.scoring = scoring
+        self.refit = refit
+        self.error_score = error_score
+
+    def _check_base(self) -> None:
+        if self.gamma0_fractions is not None and self.gamma0 != "max":
+            raise ValueError(
+                f"The 'gamma0' parameter of {type(self).__name__} must be 'max' where 'gamma0_fractions' are given. "
+                f"Got {self.gamma0!r} instead."
+            )
+        check_margin_parameters(self)
+
+    _check_y = MKLClassifierCV._check_y
+
+    def _set(self, model: Model, fit: Fit, samples: Samples) -> None:
+        super()._set(model, fit, samples)
+        set_margin_attributes(self, fit)

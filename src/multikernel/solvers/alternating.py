@@ -13,29 +13,24 @@ close.
 
 Each step is cheap and J falls at every one, but the convergence is linear at best: weights that belong at
 zero shrink towards it geometrically, so exact zeros are not to be expected, and close to an l1 optimum
-thousands of steps may be needed. Weights under 1e-12 are set to zero.
+thousands of steps may be needed. Weights under 1e-9 of the largest are set to zero.
 
 Reference: Ying, Campbell, Damoulas, Girolami 2009 (MCKL-EM, with the squared loss shared by all classes); Kloft et al.
-2008. We differ in one safeguard: where the gap has not
-halved for ``patience`` steps, the closed form takes turns with an in-out step on the cuts collected so far.
+2008. We differ in one safeguard: where the gap has not halved for ``patience`` steps, the closed form takes turns with
+an in-out step on the cuts collected so far.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
 from multikernel.certificate import Certificate
+from multikernel.mixing.base import NEGLIGIBLE
 from multikernel.problem import Point
 from multikernel.solvers.base import Solver, Step
-from multikernel.solvers.cut_model import InOut, inner_accuracy
-
-# weights below this fraction of the largest are not worth a pass over their kernel
-_NEGLIGIBLE = 1e-12
-# smallest fraction of the gap to which inner problems are solved
-_FINEST = 1e-2
+from multikernel.solvers.cut_model import FINEST, InOut, inner_accuracy
 
 
 @dataclass
@@ -46,8 +41,8 @@ class _State:
     gap: float = np.inf
     waited: int = 0
     upper: float = np.inf
-    beta: np.ndarray | None = None
-    q: np.ndarray | None = None
+    # weights and quadratic forms from which the next closed-form step is taken
+    last: tuple[np.ndarray, np.ndarray] | None = None
 
 
 @dataclass(frozen=True)
@@ -78,8 +73,6 @@ class Alternating(Solver):
     'converged'
     """
 
-    requires: ClassVar[tuple[str, ...]] = ("mixing.closed_form",)
-
     inner: float = 0.1
     patience: int = 50
     change: float = 0.0
@@ -100,17 +93,17 @@ class Alternating(Solver):
         if not self.change and state.waited > self.patience and state.waited % 2:
             lower, upper = memory.step(point, accuracy)
             if upper < state.upper:
-                state.beta, state.q, state.upper = point.beta, point.q, upper
+                state.last, state.upper = (point.beta, point.q), upper
             return Step(lower)
-        old = state.beta
-        if state.beta is not None:
-            beta = mixing.closed_form(state.beta, state.q)
-            beta[beta < _NEGLIGIBLE * beta.max()] = 0.0
+        old = None if state.last is None else state.last[0]
+        if state.last is not None:
+            beta = mixing.closed_form(*state.last)
+            beta[beta < NEGLIGIBLE * beta.max()] = 0.0
             point.set_weights(mixing.scale_to_boundary(beta))
         point.solve(accuracy)
         upper = memory.observe(point)
         if upper >= state.upper:
             # an exact step makes J fall: the inner solution was not exact enough to see it
-            state.inner = max(0.5 * state.inner, _FINEST)
-        state.beta, state.q, state.upper = point.beta, point.q, upper
+            state.inner = max(0.5 * state.inner, FINEST)
+        state.last, state.upper = (point.beta, point.q), upper
         return Step(settled=old is not None and float(np.abs(point.beta - old).sum()) <= self.change > 0)

@@ -24,7 +24,7 @@ from multikernel.problem import Point
 from multikernel.solvers.conic_cuts import Answer, minimise_conic, solve_in_own_units
 from multikernel.solvers.matrix_game import matrix_game
 
-# smallest fraction of the gap to which methods of first order solve inner problems: smaller ones cost more than they buy
+# smallest fraction of the gap to which methods of first order solve inner problems: less costs more than it buys
 FINEST = 1e-2
 
 
@@ -48,12 +48,12 @@ class CutModel:
         self.kept = KeptRows(mixing)
         self.g: list[float] = []
         self.q: list[np.ndarray] = []
-        # when each cut was added or last had a multiplier
+        # the time at which each cut was added or last had a multiplier
         self._needed: list[int] = []
         self._clock = 0
 
     def add(self, g: float, q: np.ndarray) -> None:
-        """Add the cut of one feasible a, unless it is there already."""
+        """Add the cut of one feasible a, unless the model has it already."""
         if any(g == h and np.array_equal(q, r) for h, r in zip(self.g, self.q, strict=True)):
             return
         if self.limit is not None and len(self.g) >= self.limit:
@@ -66,7 +66,7 @@ class CutModel:
         self._needed.append(self._clock)
 
     def bound(self, multipliers: np.ndarray) -> float:
-        """Return the rigorous lower bound of multipliers (made feasible first)."""
+        """Return the lower bound on the optimum that multipliers give, once they are made feasible; -inf for none."""
         lam = np.maximum(multipliers, 0.0)
         if not 0 < lam.sum() < np.inf:
             return -np.inf
@@ -82,7 +82,7 @@ class CutModel:
         return self.mixing.is_simplex
 
     def reach(self, beta: np.ndarray, move: np.ndarray, upper: float) -> float:
-        """Return how far along a move, at most once, no cut rises above ``upper``."""
+        """Return the largest t <= 1 for which no cut is above ``upper`` at beta + t move."""
         Q = 0.5 * np.array(self.q).reshape(-1, self.p)
         rise, room = -Q @ move, np.maximum(upper - (np.array(self.g) - Q @ beta), 0.0)
         rising = rise > 0
@@ -210,7 +210,7 @@ def inner_accuracy(certificate: Certificate, tol: float) -> float:
 
 
 class InOut:
-    """The cuts of a run and its best weights, for methods that are not cut methods themselves.
+    """The cuts of a run and its best weights, with steps between the best weights and the minimiser of the cuts.
 
     Parameters
     ----------
@@ -226,7 +226,7 @@ class InOut:
         self.beta = point.beta
 
     def observe(self, point: Point) -> float:
-        """Add the cut of the point as it stands, remember its weights if they are best, return its value."""
+        """Add the cut of the point, remember its weights if its primal value is the smallest, and return that value."""
         self.cuts.add(point.problem.machine.dual(point.a), point.q)
         upper = point.primal[0]
         if upper < self.upper:

@@ -18,12 +18,13 @@ is solved inexactly; and in the inner problem, which is solved only as exactly a
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from scipy import sparse
 
 from multikernel.certificate import Certificate
+from multikernel.machines.base import ConicMachine, HasCompact
 from multikernel.mixing.base import HasLinearRows
 from multikernel.mixing.highs import HighsProgramme
 from multikernel.mixing.norms import Simplex
@@ -36,8 +37,8 @@ from multikernel.solvers.qcqp import COMPACT_SCOPE, factor_outputs, natural_unit
 class LinearMaster:
     """min theta over cuts theta >= g_t - 1/2 beta'q_t and lower <= A beta <= upper, beta >= 0, kept in HiGHS.
 
-    Cuts are divided by a unit near the optimum, so that the solver's absolute tolerances mean something; when
-    the objective has left that unit behind, the programme is loaded anew.
+    Cuts are divided by a unit near the optimum, since the tolerances of HiGHS are absolute. When the objective is more
+    than ten times larger or smaller than the unit, the programme is loaded anew.
 
     Parameters
     ----------
@@ -101,13 +102,14 @@ class LinearMaster:
 class _State:
     tol: float
     master: LinearMaster
-    theta: float = -np.inf
+    # value of the last master; -inf before the first and where HiGHS failed
+    theta: float = field(default=-np.inf, kw_only=True)
 
 
 @dataclass
 class _CompactState(_State):
-    conic: Any = None
-    outputs: list = field(default_factory=list)
+    conic: ConicMachine
+    outputs: list[sparse.sparray]
 
 
 @dataclass(frozen=True)
@@ -151,7 +153,8 @@ class SILP(Solver):
         lower, settled = -np.inf, False
         if cuts.g:
             beta, state.theta, lower = state.master.minimise(certificate.size, point.beta)
-            settled = float(np.abs(beta - point.beta).sum()) <= self.change > 0
+            solved = state.theta > -np.inf
+            settled = solved and float(np.abs(beta - point.beta).sum()) <= self.change > 0
             point.set_weights(beta)
         self._inner(point, state, self.inner * inner_accuracy(certificate, state.tol))
         g, q = point.problem.machine.dual(point.a), point.q
@@ -183,11 +186,14 @@ class CompactSILP(SILP):
     memory_limit: float = 2e9
 
     def start(self, point: Point, tol: float) -> _CompactState:
-        state, conic = super().start(point, tol), point.problem.machine.compact()
+        state, machine = super().start(point, tol), point.problem.machine
+        assert isinstance(machine, HasCompact)
+        conic = machine.compact()
         outputs = factor_outputs(point.problem.gram, conic, self.memory_limit)
-        return _CompactState(tol, state.master, conic=conic, outputs=outputs)
+        return _CompactState(tol, state.master, conic, outputs)
 
     def _inner(self, point: Point, state: _State, accuracy: float) -> None:
+        assert isinstance(state, _CompactState)
         machine, active = point.problem.machine, np.flatnonzero(point.beta)
         combined = [sparse.vstack([np.sqrt(point.beta[k]) * state.outputs[k] for k in active])]
         unit = natural_unit(combined, state.conic)

@@ -25,12 +25,10 @@ from typing import ClassVar
 import numpy as np
 
 from multikernel.certificate import Certificate
+from multikernel.mixing.base import HasReducedGradient
 from multikernel.problem import Point
 from multikernel.solvers.base import Solver, Step
-from multikernel.solvers.cut_model import InOut, inner_accuracy
-
-# smallest fraction of the gap to which inner problems are solved
-_FINEST = 1e-2
+from multikernel.solvers.cut_model import FINEST, InOut, inner_accuracy
 
 
 @dataclass
@@ -102,20 +100,20 @@ class SimpleMKL(Solver):
             if upper < state.here.upper:
                 state.here = _Place(point.beta, point.a, point.q, upper)
             return Step(lower)
-        there = self._descend(point, state, accuracy)
+        there = self._descend(point, state, state.here, accuracy)
         if there.upper >= state.here.upper:
-            state.inner = max(0.3 * state.inner, _FINEST)
+            state.inner = max(0.3 * state.inner, FINEST)
         state.here = there
         point.set_weights(there.beta)
         point.set_dual(there.a)
         return Step()
 
-    def _descend(self, point: Point, state: _State, accuracy: float) -> _Place:
+    def _descend(self, point: Point, state: _State, here: _Place, accuracy: float) -> _Place:
         """Phases 1 to 3; return the best place."""
-        here = state.here
-        assert here is not None
         pivot = int(np.argmax(here.beta))
-        D = point.problem.mixing.reduced_gradient(here.beta, -0.5 * here.q)
+        mixing = point.problem.mixing
+        assert isinstance(mixing, HasReducedGradient)
+        D = mixing.reduced_gradient(here.beta, -0.5 * here.q)
         tiny = 1e-13 * here.q.max()
         while len(falling := np.flatnonzero(D < -tiny)):
             # the first weight to become zero along D

@@ -1,4 +1,4 @@
-"""Kernel margins, and the bounds on the error that they enter, after Cortes, Mohri & Rostamizadeh 2013."""
+"""Kernel margins, and bounds on the error that use them, after Cortes, Mohri & Rostamizadeh 2013."""
 
 from multikernel.theory.bounds import (
     Bound,

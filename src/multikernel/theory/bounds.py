@@ -11,8 +11,8 @@ gamma0: with g_k the mean of eta_k over samples and wrong classes,
     T = max of tr K_k over I and of a tr K_k + (1 - a) tr K_l over J,  a = (g_l - gamma0) / (g_l - g_k),
     Rad(H) <= (Lambda / n) sqrt((23/22) T m),     m = min over integers s >= 1 of s (|I| + |J|)^(1/s).
 
-The paper prints e log(|I| + |J|) for m, the limit that its own proof does not reach for small counts. T falls as gamma0
-grows (Lemma 4). For weights of norm 2 the factor sqrt(m) becomes one of the order (|I| + |J|)^(1/4).
+The paper prints e log(|I| + |J|) for m, which is smaller: its proof allows integers s only. T decreases as gamma0 grows
+(Lemma 4). For weights of norm 2 the paper has a factor of the order (|I| + |J|)^(1/4) in place of sqrt(m).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Bound:
     Attributes
     ----------
     margin_loss, complexity, confidence : float
-        The three terms.
+        Margin loss on the training samples, complexity term, and confidence term.
     """
 
     margin_loss: float
@@ -40,7 +40,7 @@ class Bound:
 
     @property
     def total(self) -> float:
-        """Their sum; it says nothing where it is one or more."""
+        """The bound on the error, the sum of the three terms; a value of one or more says nothing."""
         return self.margin_loss + self.complexity + self.confidence
 
 
@@ -54,7 +54,7 @@ def margin_loss(scores: np.ndarray, codes: np.ndarray, rho: float = 1.0) -> floa
     codes : ndarray of int, shape (n,)
         Classes, 0 to c - 1.
     rho : float
-        Margin, positive; zero counts the errors.
+        Margin, at least zero; at zero the loss is the share of errors.
 
     Examples
     --------
@@ -85,7 +85,7 @@ def confidence_term(n: int, delta: float = 0.05) -> float:
 
 
 def margin_bound(loss: float, rademacher: float, c: int, n: int, rho: float = 1.0, delta: float = 0.05) -> Bound:
-    """Return Theorem 1.
+    """Return the bound of Theorem 1.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def margin_bound(loss: float, rademacher: float, c: int, n: int, rho: float = 1.
     c, n : int
         Numbers of classes and samples.
     rho, delta : float
-        Margin, and probability with which the bound may fail.
+        Margin of the predictor; probability with which the bound may fail.
 
     Examples
     --------
@@ -110,7 +110,7 @@ def margin_bound(loss: float, rademacher: float, c: int, n: int, rho: float = 1.
 
 
 def trace_term(gamma: np.ndarray, traces: np.ndarray, gamma0: float) -> tuple[float, int, int]:
-    """Return T of Theorem 2, and the numbers of members of I and J.
+    """Return T of Theorem 2 and the sizes of the sets I and J.
 
     Parameters
     ----------
@@ -119,7 +119,7 @@ def trace_term(gamma: np.ndarray, traces: np.ndarray, gamma0: float) -> tuple[fl
     traces : ndarray of shape (p,)
         tr K_k.
     gamma0 : float
-        Kernel margin, at most the largest gamma; ``-inf`` for none.
+        Kernel margin that the weights must have, at most the largest gamma; ``-inf`` for no constraint.
 
     Examples
     --------
@@ -165,7 +165,7 @@ def mixing_bound(
     rho: float = 1.0,
     delta: float = 0.05,
 ) -> Bound:
-    """Return Theorem 2.
+    """Return the bound of Theorem 2.
 
     Parameters
     ----------
@@ -174,13 +174,13 @@ def mixing_bound(
     Lambda : float
         Largest norm of the c functions.
     T : float
-        The trace term.
+        The trace term of `trace_term`.
     count : int
         |I| + |J|.
     c, n : int
         Numbers of classes and samples.
     rho, delta : float
-        Margin, and probability with which the bound may fail.
+        Margin of the predictor; probability with which the bound may fail.
 
     Examples
     --------
@@ -197,7 +197,7 @@ def proposition_bound(margin: float, largest_diagonal: float = 1.0) -> float:
     Parameters
     ----------
     margin : float
-        Mean kernel margin.
+        Mean kernel margin gamma.
     largest_diagonal : float
         Largest K(x, x).
 
@@ -209,6 +209,6 @@ def proposition_bound(margin: float, largest_diagonal: float = 1.0) -> float:
     if largest_diagonal > 1.0 + 1e-9:
         raise ValueError(
             f"Proposition 1 needs a kernel with K(x, x) <= 1. Got one with {largest_diagonal:.6g} instead: use "
-            "normalize='cosine', or divide the kernels by it."
+            "normalize='cosine', or divide the kernels by that number."
         )
     return 1.0 - 0.5 * margin

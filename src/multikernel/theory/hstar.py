@@ -2,8 +2,8 @@
 
     h*(x, y) = mean of K(x, x') over the samples x' of class y,       R(h*) <= 1 - gamma / gamma_max <= 1 - gamma / 2,
 
-gamma the mean kernel margin, gamma_max the largest margin of any sample; the second inequality needs K(x, x) <= 1. For
-the sample itself, R the share of training errors, both hold as they stand; for other samples they are estimates.
+gamma the mean kernel margin, gamma_max the largest margin of any sample; the second inequality needs K(x, x) <= 1. Both
+inequalities hold for the training samples, with R the share of training errors; for other samples they are estimates.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from multikernel.estimators.baselines.weights import as_gram
+from multikernel.gram.soundness import as_gram
 from multikernel.gram.stack import KernelStack, stack_kernels
 from multikernel.theory.bounds import proposition_bound
 from multikernel.theory.margin import checked_weights, table_of
@@ -21,7 +21,7 @@ from multikernel.theory.margin import checked_weights, table_of
 
 @dataclass(frozen=True, eq=False)
 class HStar:
-    """Mean similarity to each class.
+    """The classifier h*: a sample belongs to the class to which its mean similarity is largest.
 
     Attributes
     ----------
@@ -47,18 +47,18 @@ class HStar:
 
     @property
     def train_error(self) -> float:
-        """Share of the training samples of margin zero or less, which the paper counts as errors."""
+        """Share of the training samples whose margin is zero or less; the paper counts these as errors."""
         return float(np.mean(self.margins <= 0))
 
     @property
     def bound(self) -> float:
-        """1 - gamma / gamma_max, which no kernel is too large for; 1 where no sample has a positive margin."""
+        """1 - gamma / gamma_max, valid for any K(x, x); 1 if no sample has a positive margin."""
         top = float(self.margins.max())
         return 1.0 - float(self.margins.mean()) / top if top > 0 else 1.0
 
     @property
     def simple_bound(self) -> float:
-        """1 - gamma / 2; raises ValueError where K(x, x) <= 1 does not hold."""
+        """1 - gamma / 2; raises ValueError unless K(x, x) <= 1."""
         return proposition_bound(float(self.margins.mean()), self.largest_diagonal)
 
     def decision_function(self, stack: Any) -> np.ndarray:
@@ -67,7 +67,7 @@ class HStar:
         Parameters
         ----------
         stack : KernelStack or array (p, n_test, n)
-            Kernels between them and the training samples.
+            Kernels between the other samples and the training samples.
 
         Returns
         -------
@@ -92,12 +92,12 @@ class HStar:
         return scores
 
     def predict(self, stack: Any) -> np.ndarray:
-        """Return the class of largest mean similarity of each sample, as ``decision_function`` takes them."""
+        """Return the class of largest mean similarity for each sample; parameters as of `decision_function`."""
         return self.classes[self.decision_function(stack).argmax(axis=1)]
 
 
 def h_star(stack: Any, y: Any, weights: Any = None) -> HStar:
-    """Return the classifier of Proposition 1 for a mix of kernels.
+    """Return the classifier of Proposition 1 for a weighted sum of kernels.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ def h_star(stack: Any, y: Any, weights: Any = None) -> HStar:
     Returns
     -------
     HStar
-        The classifier, its margins and its bounds.
+        The classifier with its margins and bounds.
 
     Examples
     --------

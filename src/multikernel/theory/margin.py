@@ -2,8 +2,8 @@
 
     gamma_K(x, y) = mean of K(x, x') over x' of class y - largest such mean over the other classes,
 
-per sample, and averaged over the samples. The mean over a sample's own class includes the sample itself, as in (4), so
-that a class of one sample is as similar to itself as K(x, x) says.
+per sample, and averaged over the samples. The mean over a sample's own class includes the sample itself, as in (4); for
+a class of one sample this mean is K(x, x).
 """
 
 from __future__ import annotations
@@ -12,14 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from multikernel.estimators.baselines.weights import as_gram, check_labels, check_vector
+from multikernel.estimators.validation import check_labels, check_vector
+from multikernel.gram.soundness import as_gram
 from multikernel.mixing import MarginTable, margin_table
 
 
 def kernel_margin(
     stack: Any, y: Any, weights: Any = None, *, sample_weight: Any = None, per_sample: bool = False
 ) -> Any:
-    """Return the kernel margin of a mix of kernels.
+    """Return the kernel margin of a weighted sum of kernels.
 
     Parameters
     ----------
@@ -30,14 +31,14 @@ def kernel_margin(
     weights : array of shape (p,), optional
         Weights of the kernels; equal ones, of sum one, by default.
     sample_weight : array of shape (n,), optional
-        Positive weights of the samples; they count as repetitions would.
+        Positive weights of the samples; a weight of two counts as two copies of the sample.
     per_sample : bool
-        Whether the margin of each sample is returned in the place of their mean.
+        Whether to return the margin of each sample instead of the mean.
 
     Returns
     -------
     float or ndarray of shape (n,)
-        The mean margin (6), or that of each sample.
+        The mean margin (6), or the margin of each sample.
 
     Examples
     --------
@@ -87,7 +88,7 @@ def margin_coefficients(stack: Any, y: Any, *, sample_weight: Any = None) -> np.
 
 
 def table_of(stack: Any, y: Any, sample_weight: Any = None) -> MarginTable:
-    """Return the mean similarities of a stack and its classes, both checked."""
+    """Check kernels and classes; return the mean similarities of every sample to every class."""
     gram = as_gram(stack)
     n = gram.n_samples
     if np.shape(y) != (n,):
@@ -103,7 +104,7 @@ def table_of(stack: Any, y: Any, sample_weight: Any = None) -> MarginTable:
 
 
 def checked_weights(weights: Any, p: int) -> np.ndarray:
-    """Return the weights of p kernels, equal ones for None."""
+    """Check and return the weights of p kernels; for None equal weights of sum one."""
     if weights is None:
         return np.full(p, 1.0 / p)
     return check_vector(

@@ -1,4 +1,4 @@
-"""The terms of Theorem 2 for a trained model, one by one: what a kernel margin buys."""
+"""The terms of Theorem 2 of Cortes et al. 2013 for a trained model, with and without the kernel margin."""
 
 from __future__ import annotations
 
@@ -12,28 +12,29 @@ from sklearn.utils.validation import check_is_fitted
 from multikernel.estimators.validation import check_samples, check_targets
 from multikernel.mixing import margin_table
 from multikernel.theory.bounds import Bound, margin_bound, margin_loss, mixing_bound, moment_factor, trace_term
+from multikernel.training.prepare import prepare
 
 _PLUG_IN = (
-    "This is a plug-in estimate, not a guarantee: the margins of the kernels are those of the sample,\n"
-    "and Lambda was read off the trained model."
+    "This is a plug-in estimate, not a guarantee: the margins of the kernels were measured on the training\n"
+    "samples, and Lambda on the trained model."
 )
 
 
 @dataclass(frozen=True, eq=False)
 class BoundReport:
-    """The terms of Theorem 2; ``str`` of it is the table.
+    """The terms of Theorem 2; ``str(report)`` is a table of them.
 
     Attributes
     ----------
     bound : Bound
         Margin loss, complexity term and confidence term.
     without : Bound
-        The same without the margin constraint (gamma0 = -inf).
+        The bound without the margin constraint (gamma0 = -inf).
     n, c, p : int
         Numbers of samples, classes and kernels.
     rho, delta, gamma0, norm : float
-        Margin of the predictor, probability of failure, margin of the kernels for weights of sum one, norm of the
-        weights.
+        Margin of the predictor; probability with which the bound may fail; kernel margin that the weights must have,
+        divided by their sum; norm of the weights.
     Lambda : float
         Largest norm of the c functions of the model.
     T, T_without : float
@@ -43,9 +44,9 @@ class BoundReport:
     gamma : ndarray of shape (p,)
         Mean of eta_k over samples and wrong classes, for each kernel.
     kernel_margin : float
-        Mean kernel margin of the mix, (6), its weights divided by their sum.
+        Mean kernel margin (6) of the weighted sum of kernels, weights divided by their sum.
     h_star_bound : float
-        Proposition 1's 1 - margin / gamma_max for the mix.
+        Bound 1 - margin / gamma_max of Proposition 1 for the same sum of kernels.
     train_error : float
         Share of training errors of the model.
     """
@@ -93,9 +94,9 @@ class BoundReport:
         ]
         if self.norm > 1:
             lines.append(
-                f"The theorem is for weights of sum one: those of norm {self.norm:g} were divided by their sum, and\n"
-                "their margins with them. For the set of norm 2 itself the paper gives the order of the factor alone,\n"
-                f"(|I| + |J|)^(1/4) = {count**0.25:.4g} in the place of the root of the fifth row."
+                f"The theorem is for weights of sum one: the weights of norm {self.norm:g} and their margins were\n"
+                "divided by the sum of the weights. For norm 2 the paper gives only the order of the factor,\n"
+                f"(|I| + |J|)^(1/4) = {count**0.25:.4g}, instead of the square root of the fifth row."
             )
         if self.bound.total >= 1:
             lines.append("A bound of 1 or more says nothing about the error: compare its terms, not the sum.")
@@ -114,7 +115,7 @@ def bound_report(
     X : array, sparse matrix or data frame of shape (n_samples, n_features), or KernelStack
         The training samples.
     y : array of shape (n_samples,)
-        Their classes.
+        The classes of the training samples.
     rho : float, default=1.0
         Margin of the predictor.
     delta : float, default=0.05
@@ -142,7 +143,7 @@ def bound_report(
     """
     check_is_fitted(model)
     owner = type(model).__name__
-    # before the work: they stand in the last step
+    # checks rho and delta before the work starts; the bound itself comes last
     margin_bound(0.0, 0.0, 2, 1, rho, delta)
     A = np.atleast_2d(getattr(model, "dual_coef_", np.zeros((0, 0))))
     if len(A) != len(getattr(model, "classes_", ())) or np.ndim(model.weights_) != 1 or np.any(model.intercept_):
@@ -154,7 +155,7 @@ def bound_report(
     samples = check_samples(other, X, reset=True)
     y = check_targets(other, samples, y)
     codes = np.searchsorted(model.classes_, y)
-    gram = other._make_kernels(samples, None).gram
+    gram = prepare(other.kernels, samples, None, other._settings()).gram
     n, c, beta = gram.n_samples, len(model.classes_), model.weights_
     scores = _outputs(model, gram, A, n, beta, X)
     if scores is None or not np.array_equal(model.classes_, np.unique(y)):
@@ -162,11 +163,12 @@ def bound_report(
     coef = np.zeros((n, c))
     coef[model.support_] = A.T
     table = margin_table(gram, codes, None, c)
-    # mean over samples and wrong classes: those of the own class are zero
+    # mean over samples and wrong classes; a sample's own class adds zero
     at = np.arange(n)
     gamma = np.array([np.sum(M[codes, at] - M) for M in table.means]) / (n * (c - 1))
     traces = gram.diag().sum(axis=1)
-    # the mix is the sum s of the weights times one of sum one, in whose space a norm is sqrt(s) times as large
+    # K_beta is s = sum(beta) times a kernel with weights of sum one; in the space of that kernel norms are larger by
+    # sqrt(s)
     total = float(beta.sum())
     gamma0 = min(float(getattr(model, "gamma0_", -np.inf)) / total, float(gamma.max()))
     T, inside, pairs = trace_term(gamma, traces, gamma0)
@@ -187,14 +189,14 @@ def bound_report(
 
 
 def _outputs(model: Any, gram: Any, A: np.ndarray, n: int, beta: np.ndarray, X: Any) -> np.ndarray | None:
-    """Return K_beta A on the training samples, None where the model says something else of them."""
+    """Return K_beta A on the training samples; None if the model's decision function differs, on other samples."""
     if A.shape[1] and model.support_.max() >= n:
         return None
     coef = np.zeros((n, len(A)))
     coef[model.support_] = A.T
     scores = np.tensordot(beta, gram.apply(coef), 1)
-    said = model.decision_function(X)
-    ours = scores[:, 1] - scores[:, 0] if said.ndim == 1 else scores
+    expected = model.decision_function(X)
+    ours = scores[:, 1] - scores[:, 0] if expected.ndim == 1 else scores
     size = np.abs(ours).max(initial=0.0) + 1e-300
-    agree = said.shape == ours.shape and np.abs(said - ours).max() <= 1e-3 * size
+    agree = expected.shape == ours.shape and np.abs(expected - ours).max() <= 1e-3 * size
     return scores if agree else None

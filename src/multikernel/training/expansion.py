@@ -13,6 +13,7 @@ intercept, or for kernels that were clipped or flipped: then all training sample
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -22,11 +23,11 @@ import numpy as np
 
 from multikernel.gram.stack import KernelStack
 from multikernel.kernels.bank import KernelBank, take_rows
-from multikernel.kernels.fitted_normalizer import Center, FittedNormalizer
+from multikernel.kernels.fitted_normalizer import FittedNormalizer
 from multikernel.threads import Team
 
-# bytes of one kernel's test rows at a time
-_BLOCK_BYTES = 16 << 20
+# bytes of the test rows of one kernel at a time: more rows make larger products, fewer take less memory
+BLOCK_BYTES = 16 << 20
 
 
 @dataclass(frozen=True)
@@ -46,41 +47,49 @@ class Term:
 
 
 @dataclass(frozen=True)
-class Expansion:
-    """The terms of the active kernels on the samples kept."""
+class Expansion(ABC):
+    """The terms of the active kernels on the samples kept.
+
+    Attributes
+    ----------
+    terms : list of Term
+        One for each active kernel.
+    offset : ndarray of shape (T,)
+        Constants of the outputs.
+    active, kept : ndarrays of int
+        Which of the kernels the terms belong to, and which of the training samples.
+    """
 
     terms: list[Term]
     offset: np.ndarray
+    active: np.ndarray
+    kept: np.ndarray
 
     def evaluate(self, X: Any, n_threads: int = 1) -> np.ndarray:
         """Return the outputs, shape (n_samples, T), a block of samples at a time."""
         X = self.select(X)
-        parts = row_parts(X, self.n_kept)
+        parts = row_parts(X, len(self.kept))
         out = np.tile(self.offset, (parts[-1].stop if parts else 0, 1))
         n_threads = max(1, min(n_threads, len(parts)))
-        Team(n_threads).run(partial(self._some, X, parts[t::n_threads], out) for t in range(n_threads))
+        Team(n_threads).run(partial(self._add, X, parts[t::n_threads], out) for t in range(n_threads))
         return out
 
     def select(self, X: Any) -> Any:
         """Return of the samples what the terms read: all of them, or the columns of the samples kept."""
         return X
 
-    def _some(self, X, parts, out) -> None:
+    def _add(self, X: Any, parts: Sequence[slice], out: np.ndarray) -> None:
+        """Add the terms on some blocks of the samples to the outputs."""
         for part in parts:
-            block = take_rows(X, part)
-            for j, K, diag in self._raw(block):
+            for j, K, diag in self.raw(take_rows(X, part)):
                 term = self.terms[j]
                 if term.normalizer is not None:
                     K = term.normalizer.cross(K, diag)
                 out[part] += K @ term.coef
 
-    @property
-    def n_kept(self) -> int:
-        """The number of training samples kept."""
-        return len(self.terms[0].coef) if self.terms else 0
-
-    def _raw(self, X) -> Iterator[tuple[int, np.ndarray, np.ndarray | None]]:
-        raise NotImplementedError
+    @abstractmethod
+    def raw(self, X: Any) -> Iterator[tuple[int, np.ndarray, np.ndarray | None]]:
+        """Yield (number of the term, raw values between X and the samples kept, k(x, x) where the term needs it)."""
 
 
 @dataclass(frozen=True)
@@ -90,11 +99,9 @@ class ComputedExpansion(Expansion):
     bank: KernelBank
     samples: Any
 
-    def _raw(self, X):
+    def raw(self, X):
         for j, K in self.bank.raw_each(X, self.samples):
-            normalizer = self.terms[j].normalizer
-            needs = normalizer is not None and normalizer.needs_diag
-            yield j, K, self.bank.raw_diag(j, X) if needs else None
+            yield j, K, self.bank.raw_diag(j, X) if _needs_diag(self.terms[j]) else None
 
 
 @dataclass(frozen=True)
@@ -103,19 +110,15 @@ class StackedExpansion(Expansion):
 
     Attributes
     ----------
-    kernels : ndarray of int
-        The active kernels among the ``n_kernels`` of the training stack.
+    n_kernels : int
+        Number of kernels of the training stack.
     train_ids : ndarray of int
         The ids of all training samples, of the ``n_ids`` columns of the training stack.
-    kept : ndarray of int
-        The training samples that the terms refer to.
     """
 
-    kernels: np.ndarray
     n_kernels: int
     train_ids: np.ndarray
     n_ids: int
-    kept: np.ndarray
 
     def select(self, X: KernelStack) -> KernelStack:
         """Return the columns of the samples kept."""
@@ -127,32 +130,34 @@ class StackedExpansion(Expansion):
         columns = X.positions(self.train_ids, self.n_ids)[self.kept]
         return X[np.ix_(np.arange(len(X)), columns)]
 
-    def _raw(self, X):
-        for j, k in enumerate(self.kernels):
+    def raw(self, X):
+        for j, k in enumerate(self.active):
             K = X.kernel_rows(int(k), X.col_ids)
-            _check_rows(K, X.names[k])
-            normalizer = self.terms[j].normalizer
-            diag = None
-            if normalizer is not None and normalizer.needs_diag:
-                diag = _stack_diag(X)[k]
-            yield j, K, diag
+            require_finite(K, X.names[k])
+            yield j, K, stack_diag(X)[k] if _needs_diag(self.terms[j]) else None
+
+
+def _needs_diag(term: Term) -> bool:
+    return term.normalizer is not None and term.normalizer.needs_diag
 
 
 def row_parts(X: Any, n_columns: int) -> list[slice]:
     """Cut samples into blocks whose rows of one kernel, with so many columns, take a bounded memory."""
     n = X.shape[0] if hasattr(X, "shape") else len(X)
-    size = max(1, _BLOCK_BYTES // (8 * max(1, n_columns)))
+    size = max(1, BLOCK_BYTES // (8 * max(1, n_columns)))
     return [slice(i, min(i + size, n)) for i in range(0, n, size)]
 
 
-def _check_rows(K: np.ndarray, name: str) -> None:
+def require_finite(K: np.ndarray, name: str) -> None:
+    """Raise where test rows of a precomputed kernel have NaN or infinity among them."""
     # a finite sum proves that every term is finite; an infinite one may be an overflow
     with np.errstate(over="ignore", invalid="ignore"):
         if not np.isfinite(K.sum()) and not np.isfinite(K).all():
             raise ValueError(f"The kernel {name!r} must hold finite numbers. Got NaN or infinity among its test rows.")
 
 
-def _stack_diag(X: KernelStack) -> np.ndarray:
+def stack_diag(X: KernelStack) -> np.ndarray:
+    """Return k(x, x) of the rows of a stack, or raise where it has none."""
     diag = X.diag
     if diag is None:
         raise ValueError(
@@ -194,7 +199,59 @@ def make_term(normalizer: FittedNormalizer, coef: np.ndarray, kept: np.ndarray |
         coef = coef[kept]
     if not normalizer.needs_diag:
         return Term(normalizer.scale * coef, None), shift
-    steps = tuple(step for step in normalizer.steps if step != "center")
-    parts = tuple(part for part in normalizer._parts if not isinstance(part, Center))
-    slim = replace(normalizer, A=None, B=None, steps=steps, _parts=parts)
+    slim = normalizer.without_centring()
     return Term(coef, slim if kept is None else slim.take(kept)), shift
+
+
+def evaluate_together(source: Any, expansions: Sequence[Expansion], X: Any, at: np.ndarray | None) -> list[np.ndarray]:
+    """Return the outputs of several models on the same samples, each raw row of a kernel evaluated once.
+
+    Parameters
+    ----------
+    source : Source
+        Raw values between other samples and all training samples, which the models share.
+    expansions : sequence of Expansion
+        The models.
+    X : samples
+        Valid samples.
+    at : ndarray of int or None
+        Their numbers among the samples that the folds of a search share.
+
+    Returns
+    -------
+    list of ndarrays of shape (n_samples, T)
+        Outputs of each model.
+    """
+    users: dict[int, list[tuple[int, Term]]] = {}
+    for i, each in enumerate(expansions):
+        for k, term in zip(each.active, each.terms, strict=True):
+            users.setdefault(int(k), []).append((i, term))
+    diag = any(_needs_diag(term) for row in users.values() for _, term in row)
+    # coefficients of all models side by side, for kernels whose terms need no normalisation
+    wide: dict[int, np.ndarray] = {}
+    n = max((len(each.kept) and int(each.kept.max()) + 1 for each in expansions), default=0)
+    parts = row_parts(X, max(n, 1))
+    outputs = [np.tile(each.offset, (parts[-1].stop if parts else 0, 1)) for each in expansions]
+    for part in parts:
+        for k, K, d in source.blocks(take_rows(X, part), sorted(users), diag, None if at is None else at[part]):
+            if all(term.normalizer is None for _, term in users[k]):
+                if k not in wide:
+                    wide[k] = _side_by_side(users[k], expansions, K.shape[1])
+                values, column = K @ wide[k], 0
+                for i, term in users[k]:
+                    outputs[i][part] += values[:, column : column + term.coef.shape[1]]
+                    column += term.coef.shape[1]
+                continue
+            for i, term in users[k]:
+                rows = K[:, expansions[i].kept]
+                outputs[i][part] += (rows if term.normalizer is None else term.normalizer.cross(rows, d)) @ term.coef
+    return outputs
+
+
+def _side_by_side(row: Sequence[tuple[int, Term]], expansions: Sequence[Expansion], n: int) -> np.ndarray:
+    columns = []
+    for i, term in row:
+        coef = np.zeros((n, term.coef.shape[1]))
+        coef[expansions[i].kept] = term.coef
+        columns.append(coef)
+    return np.hstack(columns)

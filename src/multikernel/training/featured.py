@@ -10,61 +10,38 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from sklearn.utils import get_tags
 
-from multikernel.gram.base import Gram
 from multikernel.gram.features import FeatureGram, FeatureOutputs
 from multikernel.gram.storage import default_limit, parse_bytes
 from multikernel.kernels.bank import KernelBank
 from multikernel.kernels.base import len_of
-from multikernel.kernels.feature_maps import FeatureMaps, FeatureModel, has_features
+from multikernel.kernels.feature_maps import FeatureMaps, FeatureModel
 from multikernel.kernels.normalize import learn_normalizer
-from multikernel.losses import Hinge, Squared, SquaredHinge
-from multikernel.machines.base import Machine
-from multikernel.machines.box import BoxMachine
-from multikernel.machines.descent import Descent
-from multikernel.machines.ridge import Ridge
-from multikernel.machines.smooth import Smooth
-from multikernel.training.core import TrainingKernels, no_variance
+from multikernel.training.core import Prepared, Settings, Source
 from multikernel.training.expansion import Expansion
+from multikernel.training.repair import no_variance
 
-# samples from which on "auto" takes features, where all kernels have them
-LARGE = 20_000
-_DIVIDING = {"variance", "trace"}
-_LINEAR = (Hinge, Squared, SquaredHinge)
-# the problems that have linear-time machines
-_NEEDED = {
-    "classifier": "two classes or multiclass='ovr' or 'ovo', output_kernels=None, and loss='hinge', 'squared' or "
-    "'squared_hinge'",
-    "regressor": "one target and loss='epsilon_insensitive' or 'squared'",
-}
+# normalisations that are one factor of the whole kernel
+DIVIDING = frozenset({"variance", "trace"})
 
 
-def takes_features(bank: KernelBank, n: int, gram: str, linear: bool, estimator: Any) -> bool:
+def takes_features(bank: KernelBank, settings: Settings) -> bool:
     """Whether the kernels of a bank are to be taken by their features, or raise where they are asked for and cannot be.
 
     Parameters
     ----------
     bank : KernelBank
         Fitted kernels.
-    n : int
-        Number of samples.
-    gram : str
-        What the user asked for.
-    linear : bool
-        Whether the problems have linear-time machines.
-    estimator : estimator
-        Who asks, for the error sentences.
+    settings : Settings
+        Storage asked for, and what is in the way of features.
     """
-    if gram not in ("auto", "features"):
-        return False
-    without = [name for name, kernel in zip(bank.names, bank.kernels, strict=True) if not has_features(kernel)]
-    divided = set(bank.steps) <= _DIVIDING
-    if gram == "auto":
-        return n >= LARGE and linear and divided and not without
-    if not linear:
-        needed = _NEEDED[get_tags(estimator).estimator_type]
-        raise ValueError(f"gram='features' of {type(estimator).__name__} needs {needed}.")
+    needed = settings.features_need()
+    without = bank.without_features()
+    divided = DIVIDING.issuperset(bank.steps)
+    if settings.gram == "auto":
+        return needed is None and divided and not without
+    if needed is not None:
+        raise ValueError(f"gram='features' of {settings.owner} needs {needed}.")
     if without:
         raise ValueError(
             f"gram='features' needs kernels with explicit features. Got {without[0]!r}, which has none: see "
@@ -77,76 +54,25 @@ def takes_features(bank: KernelBank, n: int, gram: str, linear: bool, estimator:
     return True
 
 
-def _constant(n: int, mean: float, v: np.ndarray) -> np.ndarray:
-    """Return a vector whose mean is that of K v: the normalisations that divide ask for no more."""
-    return np.full(n, mean)
+@dataclass(frozen=True)
+class FeatureSource(Source):
+    """Kernels by their features: models are sums over features, and no raw kernel value is ever needed."""
 
+    maps: FeatureMaps
+    samples: Any
+    scale: np.ndarray
 
-class FeatureKernels(TrainingKernels):
-    """Kernels of a bank on training samples, by their features.
+    def model(self, weights: np.ndarray, coef: np.ndarray, offset: np.ndarray) -> FeatureExpansion:
+        """Return what evaluates sum_k weights_tk k(x, .) coef_t + offset_t, weights of shape (T, p)."""
+        nothing = np.zeros(0, np.intp)
+        model = self.maps.model(self.samples, weights * self.scale, coef)
+        return FeatureExpansion([], offset, nothing, nothing, model)
 
-    Parameters
-    ----------
-    bank : KernelBank
-        Fitted kernels, with the steps of their normalisation.
-    X : samples
-        The n training samples.
-    weight : ndarray of shape (n,) or None
-        Positive sample weights, None for equal ones.
-    psd, gram : str
-        For interface's sake: kernels with features are positive semidefinite.
-    memory_limit : float, str or None
-        Memory that dense features may take; above it they are computed whenever they are read.
-    n_threads : int
-        Threads.
-    """
+    def expansion(self, terms, offset, active, kept):
+        raise AssertionError("Kernels with features have no terms.")
 
-    def __init__(
-        self,
-        bank: KernelBank,
-        X: Any,
-        weight: np.ndarray | None,
-        *,
-        psd: str = "error",
-        gram: str = "features",
-        memory_limit: float | str | None = None,
-        n_threads: int = 1,
-    ) -> None:
-        super().__init__()
-        self.bank, self.X, self.psd, self.names = bank, X, psd, bank.names
-        n, p = len_of(X), bank.n_kernels
-        self.known_psd = np.ones(p, bool)
-        self.maps = FeatureMaps(bank, X)
-        limit = default_limit() if memory_limit is None else parse_bytes(memory_limit)
-        parts = list(self.maps.sources(X, limit))
-        sources, members = [source for source, _ in parts], [kernels for _, kernels in parts]
-        raw = FeatureGram(sources, members, n_threads=n_threads)
-        share = np.full(n, 1.0 / n) if weight is None else weight / weight.sum()
-        diag = raw.diag()
-        # share' K_k share: all that the mean of a kernel asks for
-        tables = FeatureOutputs(raw)
-        tables.update(share)
-        means = tables.q
-        self.normalizers = [
-            learn_normalizer(bank.steps, d, partial(_constant, n, mean), weight, name)
-            for d, mean, name in zip(diag, means, bank.names, strict=True)
-        ]
-        flat = no_variance(diag, np.repeat(means[:, None], n, axis=1), share)
-        self.constant = flat | np.array([each.degenerate for each in self.normalizers])
-        scale = np.array([each.scale for each in self.normalizers])
-        self.gram = FeatureGram(sources, members, scale, n_threads)
-
-    def expansion(self, weights, coef, intercepts, balanced):
-        scale = np.array([each.scale for each in self.normalizers])
-        useful = ~(self.constant & balanced)
-        model = self.maps.model(self.X, weights * scale * useful, coef)
-        return FeatureExpansion([], np.array(intercepts, float), model)
-
-    def _replace(self, kernel, matrix):
-        raise AssertionError("Kernels with features need no repair.")
-
-    def _expansion(self, terms, offset, active, kept):
-        raise AssertionError("Kernels with features have an expansion of their own.")
+    def blocks(self, X, kernels, diag, at=None):
+        raise AssertionError("Kernels with features have no raw values.")
 
 
 @dataclass(frozen=True)
@@ -159,19 +85,48 @@ class FeatureExpansion(Expansion):
         """Return the outputs, shape (n_samples, T)."""
         return self.model.evaluate(X) + self.offset
 
-
-def is_linear(loss: Any) -> bool:
-    """Whether coordinate descent takes a loss of classification, by name or as an object."""
-    return loss in ("hinge", "squared", "squared_hinge") if isinstance(loss, str) else type(loss) in _LINEAR
+    def raw(self, X):
+        raise AssertionError("Kernels with features have no raw values.")
 
 
-def suited_machine(gram: Gram, machine: Machine) -> Machine:
-    """Return the machine that solves the problem of another on this Gram."""
-    return Descent(machine) if gram.kind == "features" else machine
+def prepare_features(bank: KernelBank, X: Any, weight: np.ndarray | None, settings: Settings) -> Prepared:
+    """Return the kernels of a bank on training samples, by their features.
+
+    Parameters
+    ----------
+    bank : KernelBank
+        Fitted kernels, with the steps of their normalisation.
+    X : samples
+        The n training samples.
+    weight : ndarray of shape (n,) or None
+        Positive sample weights, None for equal ones.
+    settings : Settings
+        ``memory_limit`` is what dense features may take; above it they are computed whenever they are read.
+    """
+    n, p = len_of(X), bank.n_kernels
+    maps = FeatureMaps(bank, X)
+    limit = default_limit() if settings.memory_limit is None else parse_bytes(settings.memory_limit)
+    parts = list(maps.sources(X, limit))
+    sources, members = [source for source, _ in parts], [kernels for _, kernels in parts]
+    raw = FeatureGram(sources, members, n_threads=settings.n_threads)
+    share = np.full(n, 1.0 / n) if weight is None else weight / weight.sum()
+    diag = raw.diag()
+    # share' K_k share: all that the mean of a kernel asks for
+    tables = FeatureOutputs(raw)
+    tables.update(share)
+    means = tables.q
+    normalizers = tuple(
+        learn_normalizer(bank.steps, d, partial(_constant, n, mean), weight, name)
+        for d, mean, name in zip(diag, means, bank.names, strict=True)
+    )
+    flat = no_variance(diag, np.repeat(means[:, None], n, axis=1), share)
+    constant = flat | [each.degenerate for each in normalizers]
+    scale = np.array([each.scale for each in normalizers])
+    gram = FeatureGram(sources, members, scale, settings.n_threads)
+    source = FeatureSource(maps, X, scale)
+    return Prepared(gram, tuple(bank.names), normalizers, weight, source, constant, np.ones(p, bool))
 
 
-def has_descent(machine: Machine) -> bool:
-    """Whether coordinate descent on features solves the machine's problem."""
-    if isinstance(machine, Smooth):
-        return isinstance(machine.loss, SquaredHinge)
-    return isinstance(machine, BoxMachine) or (isinstance(machine, Ridge) and machine.Y.ndim == 1)
+def _constant(n: int, mean: float, v: np.ndarray) -> np.ndarray:
+    """Return a vector whose mean is that of K v: the normalisations that divide ask for no more."""
+    return np.full(n, mean)

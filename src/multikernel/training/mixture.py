@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from math import isqrt
 from typing import Any
 
 import numpy as np
@@ -17,15 +18,14 @@ from sklearn.base import is_classifier
 from sklearn.svm import SVC, SVR, NuSVC, NuSVR
 
 from multikernel.gram.base import Gram
+from multikernel.gram.host import HostGram
 from multikernel.kernels.bank import take_rows
 from multikernel.threads import Team
-from multikernel.training.core import TrainingKernels
+from multikernel.training.core import Prepared
 from multikernel.training.expansion import Expansion, make_term, needs_all, row_parts
 
 # predictors that read the columns of their support vectors only
 SPARSE = (SVC, NuSVC, SVR, NuSVR)
-# rows of the combined training kernel formed at once
-_ROWS = 64
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Mixture:
     def _one(self, X: Any, part: slice, call: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
         block = take_rows(X, part)
         mixed = np.zeros((part.stop - part.start, len(self.columns)))
-        for j, K, diag in self.expansion._raw(block):
+        for j, K, diag in self.expansion.raw(block):
             term = self.expansion.terms[j]
             if term.normalizer is not None:
                 K = term.normalizer.cross(K, diag)
@@ -83,39 +83,36 @@ class Mixture:
         return call(out)
 
 
-def make_mixture(kernels: TrainingKernels, weights: np.ndarray, wanted: np.ndarray | None = None) -> Mixture:
+def make_mixture(prepared: Prepared, weights: np.ndarray, wanted: np.ndarray | None = None) -> Mixture:
     """Return the mix of the kernels of a fit, for other samples.
 
     Parameters
     ----------
-    kernels : TrainingKernels
+    prepared : Prepared
         The kernels.
     weights : ndarray of shape (p,)
         Their weights.
     wanted : ndarray of int, optional
         The training samples whose columns are read; all by default.
     """
-    n = kernels.gram.n_samples
+    n = prepared.gram.n_samples
     wanted = np.arange(n) if wanted is None else np.asarray(wanted, np.intp)
     active = np.flatnonzero(weights)
-    normalizers = [kernels.normalizers[k] for k in active]
-    projectors = {
-        j: kernels.whole(kernels.projectors[k]) for j, k in enumerate(active.tolist()) if k in kernels.projectors
-    }
+    normalizers = [prepared.normalizers[k] for k in active]
+    projectors = {j: prepared.projectors[k] for j, k in enumerate(active.tolist()) if k in prepared.projectors}
     whole = bool(projectors) or needs_all(normalizers, False)
-    given, places = kernels.normalizers[0].n_samples, kernels.places(wanted)
-    coef = np.ones((given, 1))
+    coef = np.ones((n, 1))
     terms = [
-        make_term(normalizer, weight * coef, None if whole else places)[0]
+        make_term(normalizer, weight * coef, None if whole else wanted)[0]
         for normalizer, weight in zip(normalizers, weights[active], strict=True)
     ]
-    kept = np.arange(given) if whole else places
-    expansion = kernels._expansion(terms, np.zeros(1), active, kept)
-    return Mixture(expansion, projectors, places if whole else np.arange(len(places)), wanted, n)
+    kept = np.arange(n) if whole else wanted
+    expansion = prepared.source.expansion(terms, np.zeros(1), active, kept)
+    return Mixture(expansion, projectors, wanted if whole else np.arange(len(wanted)), wanted, n)
 
 
 def combined_kernel(gram: Gram, weights: np.ndarray, dtype: np.dtype | type = np.float64) -> np.ndarray:
-    """Return sum_k beta_k K_k as a whole, a block of rows at a time.
+    """Return sum_k beta_k K_k as a whole, formed in the precision asked for, a block of rows at a time.
 
     Examples
     --------
@@ -125,10 +122,12 @@ def combined_kernel(gram: Gram, weights: np.ndarray, dtype: np.dtype | type = np
     array([[3., 2.],
            [2., 3.]])
     """
+    assert isinstance(gram, HostGram)
     n = gram.n_samples
     out = np.empty((n, n), dtype)
-    for lo in range(0, n, _ROWS):
-        rows = np.arange(lo, min(lo + _ROWS, n))
+    # beside the result no array of its size is formed
+    for lo in range(0, n, size := isqrt(n)):
+        rows = np.arange(lo, min(lo + size, n))
         gram.combine(weights, rows, out, rows)
     return out
 

@@ -1,12 +1,17 @@
-"""What a fitted model says about itself: storage, and contributions of the kernels."""
+"""From trained problems to a model: what predicts, and what a fitted estimator says about itself."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from multikernel.gram.base import Gram
+from multikernel.training.core import Fit, Prepared, Target
+from multikernel.training.expansion import Expansion, Term, make_term, needs_all
+from multikernel.training.featured import FeatureSource
 
 
 @dataclass(frozen=True)
@@ -26,6 +31,152 @@ class GramInfo:
     kind: str
     dtype: str
     nbytes: int
+
+
+def gram_info(gram: Gram) -> GramInfo:
+    """Return how kernels were kept."""
+    return GramInfo(gram.kind, str(gram.dtype), gram.nbytes)
+
+
+@dataclass(frozen=True)
+class Model:
+    """What a fit learned, of T problems with all their columns.
+
+    Attributes
+    ----------
+    expansion : Expansion
+        What evaluates the model on other samples.
+    names : tuple of str
+        Names of the kernels, or of their products with kernels on the classes.
+    weights, contributions : ndarrays of shape (T, p)
+        Kernel weights, and shares of the kernels in the variance of the outputs.
+    support : ndarray of int, shape (m,)
+        Training samples with a coefficient that is not zero.
+    coef : ndarray of shape (m, columns)
+        Their coefficients.
+    intercepts : ndarray of shape (columns,)
+        Constants of the outputs.
+    upper, lower, gap, n_iter : ndarrays of shape (T,)
+        Bounds on the optimum, their relative distance, outer iterations.
+    status, history : tuples
+        How each run ended, and its iterations.
+    solver : str
+        The solver that ran.
+    gram : GramInfo
+        How the kernels were kept.
+    attributes : dict
+        The attributes that every fitted estimator has; a single problem drops their first axis.
+    """
+
+    expansion: Expansion
+    names: tuple[str, ...]
+    weights: np.ndarray
+    contributions: np.ndarray
+    support: np.ndarray
+    coef: np.ndarray
+    intercepts: np.ndarray
+    upper: np.ndarray
+    lower: np.ndarray
+    gap: np.ndarray
+    n_iter: np.ndarray
+    status: tuple[str, ...]
+    history: tuple[dict, ...]
+    solver: str
+    gram: GramInfo
+    attributes: Mapping[str, Any]
+
+
+def publish(fit: Fit) -> Model:
+    """Return the model of a fit."""
+    prepared, n, found = fit.prepared, fit.prepared.gram.n_samples, fit.solutions
+    columns, shares, adjusted, mixed = [], [], [], []
+    for target, solution in zip(fit.targets, fit.solutions, strict=True):
+        rows = slice(None) if target.samples is None else target.samples
+        column = np.zeros((n, *solution.dual_coef.shape[1:]))
+        column[rows] = solution.dual_coef
+        columns.append(column.reshape(n, -1))
+        weight = None if prepared.weight is None else prepared.weight[rows]
+        gram = None if target.classes is None else gram_of(target, prepared.gram)
+        shares.append(contributions(solution.weights, solution.outputs, weight, gram))
+        adjusted.append(solution if target.adjust is None else target.adjust(target, solution, prepared.gram.dtype))
+        mixed.append(np.repeat(solution.weights[None], np.size(solution.intercept), axis=0))
+    coef = columns[0] if len(columns) == 1 else np.hstack(columns)
+    intercepts = np.concatenate([np.ravel(solution.intercept) for solution in adjusted])
+    products = fit.targets[0].classes
+    per_column = np.concatenate(mixed) if products is None else products.mixed(found[0].weights)
+    expansion = expand(prepared, per_column, coef, intercepts, all(target.balanced for target in fit.targets))
+    support = np.flatnonzero(coef.any(axis=1))
+    own, history = coef[support], tuple({key: np.array(row) for key, row in each.history.items()} for each in found)
+    status = tuple(solution.status for solution in found)
+    weights = np.array([solution.weights for solution in found])
+    upper, lower = (np.array([getattr(solution, name) for solution in found]) for name in ("upper", "lower"))
+    gap, n_iter = (np.array([getattr(solution, name) for solution in found]) for name in ("gap", "n_iter"))
+    info = gram_info(prepared.gram)
+    names = prepared.names if products is None else tuple(products.names)
+    per_problem: dict[str, Any] = {
+        "weights_": weights, "kernel_contributions_": np.array(shares), "objective_": upper, "dual_objective_": lower,
+        "duality_gap_": gap, "n_iter_": n_iter, "status_": list(status), "history_": list(history),
+    }  # fmt: skip
+    single = coef.shape[1] == 1
+    attributes = {
+        "kernel_names_": list(names),
+        "dual_coef_": own[:, 0] if single else np.ascontiguousarray(own.T),
+        "intercept_": float(intercepts[0]) if single else intercepts,
+        "solver_": found[0].solver,
+        "gram_": info,
+        **(per_problem if len(found) > 1 else {name: values[0] for name, values in per_problem.items()}),
+    }
+    return Model(
+        expansion, names, weights, np.array(shares), support, own, intercepts, upper, lower, gap, n_iter, status,
+        history, found[0].solver, info, attributes,
+    )  # fmt: skip
+
+
+def gram_of(target: Target, whole: Gram) -> Gram:
+    """Return the kernels of one problem, from those on all samples."""
+    gram = whole if target.samples is None else whole.take_samples(target.samples)
+    return gram if target.classes is None else target.classes.products(gram)
+
+
+def expand(
+    prepared: Prepared, weights: np.ndarray, coef: np.ndarray, intercepts: np.ndarray, balanced: bool
+) -> Expansion:
+    """Return what evaluates a model on other samples.
+
+    Parameters
+    ----------
+    prepared : Prepared
+        The kernels.
+    weights : ndarray of shape (T, p) or (p, T, T)
+        Kernel weights of T columns; or the kernels between T columns with which each kernel is multiplied.
+    coef : ndarray of shape (n, T) or (p, n, T)
+        Their coefficients, or those of each kernel.
+    intercepts : ndarray of shape (T,)
+        Their intercepts.
+    balanced : bool
+        Whether the coefficients of each problem sum to zero.
+    """
+    offset, products = np.array(intercepts, float), weights.ndim == 3
+    # with coefficients that sum to zero a constant kernel adds nothing
+    useful = ~(prepared.constant & balanced)
+    if isinstance(prepared.source, FeatureSource):
+        return prepared.source.model(weights * useful, coef, offset)
+    useful &= weights.any(axis=(1, 2) if products else 0)
+    active = np.flatnonzero(useful) if coef.any() else np.zeros(0, np.intp)
+    support = coef.any(axis=-1).reshape(-1, coef.shape[-2]).any(axis=0)
+    projected = any(int(k) in prepared.projectors for k in active)
+    whole = projected or needs_all([prepared.normalizers[k] for k in active], balanced)
+    kept = None if whole else np.flatnonzero(support)
+    terms: list[Term] = []
+    for k in active:
+        own = coef if coef.ndim == 2 else coef[k]
+        if int(k) in prepared.projectors:
+            own = prepared.projectors[int(k)] @ own
+        own = own @ weights[k] if products else own * weights[:, k]
+        term, shift = make_term(prepared.normalizers[k], own, kept)
+        terms.append(term)
+        offset += shift
+    return prepared.source.expansion(terms, offset, active, np.arange(coef.shape[-2]) if kept is None else kept)
 
 
 def contributions(

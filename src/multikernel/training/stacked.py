@@ -8,6 +8,8 @@ copied.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -31,154 +33,124 @@ from multikernel.gram.slices import (
 from multikernel.gram.soundness import examine
 from multikernel.gram.stack import KernelStack
 from multikernel.gram.storage import choose_storage, row_budget
-from multikernel.gram.subset import SubsetGram
 from multikernel.kernels.fitted_normalizer import FittedNormalizer
 from multikernel.kernels.normalize import learn_normalizer
 from multikernel.threads import Team
-from multikernel.training.core import TrainingKernels, affine_form, no_variance, refuse_repair
-from multikernel.training.expansion import StackedExpansion
+from multikernel.training.core import Prepared, Settings, Source
+from multikernel.training.expansion import StackedExpansion, require_finite, stack_diag
+from multikernel.training.repair import affine_form, no_variance, refuse_repair, repaired
 
 
-class StackedKernels(TrainingKernels):
-    """Kernels of a stack on its own rows.
+@dataclass(frozen=True)
+class StackSource(Source):
+    """Kernels of a stack on its own rows; other samples come as the rows of another stack."""
+
+    stack: KernelStack
+    sound: bool
+
+    def expansion(self, terms, offset, active, kept):
+        stack = self.stack
+        return StackedExpansion(terms, offset, active, kept, stack.shape[2], stack.row_ids, stack.n_ids)
+
+    def blocks(self, X, kernels, diag, at=None):
+        every = stack_diag(X) if diag else None
+        for k in kernels:
+            K = gather_rows(X, k, self.stack.row_ids)
+            if not self.sound:
+                require_finite(K, self.stack.names[k])
+            yield k, K, None if every is None else every[k]
+
+
+def prepare_stack(stack: KernelStack, weight: np.ndarray | None, settings: Settings, sound: bool = False) -> Prepared:
+    """Return the kernels of a stack on its own rows.
 
     Parameters
     ----------
     stack : KernelStack
         Square, or rows of a square one.
     weight : ndarray of shape (n,) or None
-        Non-negative sample weights, None for equal ones; samples of weight zero do not take part.
-    normalize : None, str or list of str
-        Steps of the normalisation.
-    psd : str
-        What to do about indefinite kernels.
-    gram : str
-        Storage asked for.
-    memory_limit : float, str or None
-        Memory that may be used beside the stack.
-    n_threads : int
-        Threads.
+        Positive sample weights, None for equal ones.
+    settings : Settings
+        Normalisation, storage, threads.
+    sound : bool
+        Whether the stack is known to be finite and symmetric, and without negative eigenvalues.
     """
+    n, _, p = stack.shape
+    in_place = _in_place(stack)
+    kind = choose_storage(p, n, stack.dtype.itemsize, settings.memory_limit, settings.gram, stored=in_place)
+    source = StackSource(stack, sound)
+    if kind == "lazy":
+        return _prepare_rows(source, weight, settings)
+    if sound and not in_place and kind == "dense":
+        matrices: Any = np.empty((p, n, n), stack.dtype)
+        found: Any = gather_square(stack, Team(settings.n_threads), matrices)
+        indefinite = np.zeros(p, bool)
+    else:
+        matrices = _matrices(stack, kind, in_place)
+        found, indefinite = examine(matrices, stack.names, settings.psd, settings.n_threads)
+    raw = DenseGram(matrices, n_threads=settings.n_threads)
+    normalizers = [
+        _learn(stack, found, k, k, lambda v, k=k: raw.apply(v, np.array([k]))[0], weight, settings) for k in range(p)
+    ]
+    constant = np.array([_is_constant(found, k, normalizers[k]) for k in range(p)])
+    form = affine_form(normalizers)
+    gram: Gram
+    if kind == "memmap":
+        gram = MemmapGram(matrices, form, n_threads=settings.n_threads)
+    else:
+        gram = DenseGram(matrices, form, n_threads=settings.n_threads, owned=not in_place)
+    names = tuple(stack.names)
+    prepared = Prepared(gram, names, tuple(normalizers), weight, source, constant, np.zeros(p, bool))
+    return repaired(prepared, np.flatnonzero(indefinite), settings) if indefinite.any() else prepared
 
-    def __init__(
-        self,
-        stack: KernelStack,
-        weight: np.ndarray | None,
-        normalize: str | list[str] | None,
-        *,
-        psd: str = "error",
-        gram: str = "auto",
-        memory_limit: float | str | None = None,
-        n_threads: int = 1,
-    ) -> None:
-        super().__init__()
-        n, _, p = stack.shape
-        self.stack, self.weight, self.psd = stack, weight, psd
-        self.names = stack.names
-        self._steps, self._n_threads = normalize, n_threads
-        self._kept = None if weight is None or weight.all() else np.flatnonzero(weight)
-        self.known_psd = np.zeros(p, bool)
-        self.constant = np.zeros(p, bool)
-        self.normalizers = [FittedNormalizer((), n)] * p
-        in_place = _in_place(stack)
-        kind = choose_storage(p, n, stack.dtype.itemsize, memory_limit, gram, stored=in_place)
-        if kind == "lazy":
-            whole = self._by_rows(row_budget(n, stack.dtype.itemsize, memory_limit))
-        else:
-            whole = self._as_matrices(kind, in_place)
-        self.gram = whole if self._kept is None else SubsetGram(whole, self._kept)
-        self.repair(np.flatnonzero(self._indefinite))
 
-    def _as_matrices(self, kind: str, in_place: bool) -> Gram:
-        """Make a Gram of the matrices, with their normalisations as affine forms."""
-        matrices, found = self._examined(kind, in_place)
-        raw = DenseGram(matrices, n_threads=self._n_threads)
-        for k in range(len(self.names)):
-            self._learn(k, found, k, lambda v, k=k: raw.apply(v, np.array([k]))[0])
-        self._matrices, self._forms = matrices, list(self.normalizers)
-        self._kind, self._owned = kind, not in_place
-        return self._joined()
+def _matrices(stack: KernelStack, kind: str, in_place: bool) -> Any:
+    """Return the matrices where they lie, or gathered, in memory or in a file."""
+    matrices = _readable(stack) if in_place else stack.train_stack()
+    if kind != "memmap":
+        return matrices
+    file = memmap_stack(len(matrices), len(stack), stack.dtype)
+    for k, K in enumerate(matrices):
+        file[k] = K
+    return file
 
-    def _examined(self, kind: str, in_place: bool) -> tuple[Any, Inspection]:
-        """Take the matrices where they lie, or gather them, and examine them."""
-        matrices = _readable(self.stack) if in_place else self.stack.train_stack()
-        if kind == "memmap":
-            file = memmap_stack(len(matrices), len(self.stack), self.stack.dtype)
-            for k, K in enumerate(matrices):
-                file[k] = K
-            matrices = file
-        found, self._indefinite = examine(matrices, self.names, self.psd, self._n_threads)
-        return matrices, found
 
-    def _joined(self) -> Gram:
-        """Return the matrices and their affine forms as one Gram."""
-        form = affine_form(self._forms)
-        if self._kind == "memmap":
-            return MemmapGram(self._matrices, form, n_threads=self._n_threads)
-        return DenseGram(self._matrices, form, n_threads=self._n_threads, owned=self._owned)
+def _learn(stack, found, k: int, at: int, matvec, weight, settings: Settings) -> FittedNormalizer:
+    """Learn the normalisation of kernel k, number ``at`` of what was inspected."""
+    diag, sums = found.diagonal[at], found.row_sums[at]
+    return learn_normalizer(settings.normalize, diag, matvec, weight, stack.names[k], row_sums=sums)
 
-    def _by_rows(self, budget: float) -> Gram:
-        """Read rows when they are asked for; the checks take one kernel at a time."""
-        self._indefinite = np.zeros(len(self.names), bool)
-        diag = np.empty((len(self.names), len(self.stack)))
-        for k, name in enumerate(self.names):
-            K = self.stack.take_kernels([k]).train_kernels()[0]
-            found, self._indefinite[[k]] = examine([K], [name], self.psd, self._n_threads)
-            if self._indefinite[k]:
-                raise refuse_repair(self.psd)
-            self._learn(k, found, 0, lambda v, K=K: K.astype(np.float64) @ v)
-            diag[k] = self.normalizers[k].train_diag(found.diagonal[0])
-        return LazyGram(self._rows, diag, dtype=self.stack.dtype, budget=budget, n_threads=self._n_threads)
 
-    def _rows(self, kernels: np.ndarray, idx: np.ndarray):
-        part, ids = self.stack[idx], self.stack.row_ids
+def _is_constant(found: Inspection | Sums, at: int, normalizer: FittedNormalizer) -> bool:
+    """Whether kernel number ``at`` of what was inspected cannot tell samples apart."""
+    diag, n = found.diagonal[at], len(found.diagonal[at])
+    flat = no_variance(diag[None], found.row_sums[at][None] / n, np.full(n, 1.0 / n))[0]
+    return bool(found.constant[at] or flat or normalizer.degenerate)
+
+
+def _prepare_rows(source: StackSource, weight: np.ndarray | None, settings: Settings) -> Prepared:
+    """Return kernels whose rows are read when they are asked for; the checks take one kernel at a time."""
+    stack = source.stack
+    names, diag = tuple(stack.names), np.empty((len(stack.names), len(stack)))
+    normalizers: list[FittedNormalizer] = []
+    constant = np.zeros(len(names), bool)
+    for k, name in enumerate(names):
+        K = stack.take_kernels([k]).train_kernels()[0]
+        found, indefinite = examine([K], [name], settings.psd, settings.n_threads)
+        if indefinite[0]:
+            raise refuse_repair(settings.psd, "lazy")
+        normalizers.append(_learn(stack, found, k, 0, lambda v, K=K: K.astype(np.float64) @ v, weight, settings))
+        constant[k] = _is_constant(found, 0, normalizers[k])
+        diag[k] = normalizers[k].train_diag(found.diagonal[0])
+
+    def rows(kernels: np.ndarray, idx: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
+        part, ids = stack[idx], stack.row_ids
         for k in kernels:
-            yield k, self.normalizers[k].train_block(part.kernel_rows(int(k), ids), idx)
+            yield k, normalizers[k].train_block(part.kernel_rows(int(k), ids), idx)
 
-    def _learn(self, k: int, found: Inspection, at: int, matvec) -> None:
-        """Learn the normalisation of kernel k, number ``at`` of what was inspected."""
-        diag, sums = found.diagonal[at], found.row_sums[at]
-        self.normalizers[k] = learn_normalizer(self._steps, diag, matvec, self.weight, self.names[k], row_sums=sums)
-        n = len(diag)
-        flat = no_variance(diag[None], sums[None] / n, np.full(n, 1.0 / n))[0]
-        self.constant[k] = found.constant[at] or flat or self.normalizers[k].degenerate
-
-    def _replace(self, kernel, matrix):
-        if self.gram.kind == "lazy":
-            raise refuse_repair(self.psd)
-        if self._kept is not None:
-            matrix = self._spread(matrix)
-        if self._kind != "memmap":
-            self._matrices = [*self._matrices]
-        self._matrices[kernel] = matrix.astype(self.stack.dtype)
-        self._forms[kernel] = FittedNormalizer((), len(self.stack))
-        whole = self._joined()
-        self.gram = whole if self._kept is None else SubsetGram(whole, self._kept)
-
-    def _spread(self, matrix: np.ndarray) -> np.ndarray:
-        """Return a matrix of the samples that take part as one of all samples, zero elsewhere."""
-        whole = np.zeros((len(self.stack), len(self.stack)), matrix.dtype)
-        whole[np.ix_(self._kept, self._kept)] = matrix
-        return whole
-
-    def places(self, idx):
-        return idx if self._kept is None else self._kept[idx]
-
-    def whole(self, matrix):
-        return matrix if self._kept is None else self._spread(matrix)
-
-    def expansion(self, weights, coef, intercepts, balanced):
-        """Return what evaluates the model on the rows of another stack."""
-        if self._kept is not None:
-            spread = np.zeros((*coef.shape[:-2], len(self.stack), coef.shape[-1]))
-            spread[..., self._kept, :] = coef
-            coef = spread
-            self.projectors = {k: self._spread(P) for k, P in self.projectors.items()}
-        return super().expansion(weights, coef, intercepts, balanced)
-
-    def _expansion(self, terms, offset, active, kept):
-        stack = self.stack
-        return StackedExpansion(terms, offset, active, stack.shape[2], stack.row_ids, stack.n_ids, kept)
+    budget = row_budget(len(stack), stack.dtype.itemsize, settings.memory_limit)
+    gram = LazyGram(rows, diag, dtype=stack.dtype, budget=budget, n_threads=settings.n_threads)
+    return Prepared(gram, names, tuple(normalizers), weight, source, constant, np.zeros(len(names), bool))
 
 
 def _in_place(stack: KernelStack) -> bool:

@@ -1,14 +1,21 @@
-"""Losses by name and the machine that each stands for; a new one is one line of a table."""
+"""From targets and losses to problems: a specification is called with the prepared kernels and returns the problems.
+
+joint  one problem for all classes, a column of labels for each; one set of weights; the largest output wins
+ovr    one problem per class, that class against the rest; the largest output wins
+ovo    one problem per pair of classes, on their samples alone; the pairs vote, ties go to the larger outputs
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
 import numpy as np
+from sklearn.utils.class_weight import compute_class_weight
 
+from multikernel.kernels.class_kernels import ClassKernels, class_kernels
 from multikernel.losses import (
     BinaryMultinomial,
     EpsilonInsensitive,
@@ -24,6 +31,7 @@ from multikernel.losses import (
     joint_form,
 )
 from multikernel.machines.base import Machine
+from multikernel.machines.descent import Descent
 from multikernel.machines.joint.class_products import ProductCrammerSinger
 from multikernel.machines.joint.crammer_singer import CrammerSinger
 from multikernel.machines.joint.joint_loss import JointLoss
@@ -31,29 +39,55 @@ from multikernel.machines.ridge import Ridge
 from multikernel.machines.smooth import Smooth
 from multikernel.machines.svc import SVC
 from multikernel.machines.svr import SVR
+from multikernel.mixing.norms import mixing_for
+from multikernel.training.core import Prepared, Target
+
+# losses by name; a new one is one line
+CLASSIFICATION: Mapping[str, Loss] = {
+    "hinge": Hinge(),
+    "squared": Squared(),
+    "squared_hinge": SquaredHinge(),
+    "smooth_hinge": SmoothHinge(),
+    "logistic": Logistic(),
+    "multinomial": Multinomial(),
+}
+REGRESSION: Mapping[str, Loss | None] = {
+    "epsilon_insensitive": None,
+    "squared": Squared(),
+    "huber": Huber(),
+    "logcosh": LogCosh(),
+}
+# losses whose machines have a version on explicit features
+_LINEAR = (Hinge, EpsilonInsensitive, Squared, SquaredHinge)
 
 
-@dataclass(frozen=True)
-class BinaryTask:
-    """One problem of two classes.
-
-    Attributes
-    ----------
-    y : ndarray of -1 and 1
-        Labels of the samples that take part; for "joint" with a column per class.
-    idx : ndarray of int or None
-        These samples, None for all.
-    label : str
-        What the problem decides, in words.
-    """
-
-    y: np.ndarray
-    idx: np.ndarray | None
-    label: str
+def takes_columns(loss: Loss) -> bool:
+    """Whether a loss takes several columns of targets that share the weights of the kernels."""
+    return type(loss) in (Hinge, Squared) or joint_form(loss) is not None
 
 
-def binary_tasks(codes: np.ndarray, classes: np.ndarray, multiclass: str) -> list[BinaryTask]:
-    """Return the problems: one for two classes, else those of the scheme.
+def machine_for(loss: Loss, y: np.ndarray, cost: np.ndarray, fit_intercept: bool) -> Machine:
+    """Return the machine of a loss: y is (n,), or (n, c) with a column of -1 and 1 for each class, or of targets."""
+    several = y.ndim > 1
+    if type(loss) is Squared:
+        return Ridge(y, cost * loss.C, fit_intercept)
+    if type(loss) is EpsilonInsensitive:
+        return SVR(y, cost * loss.C, loss.epsilon, fit_intercept)
+    if type(loss) is Hinge:
+        cost = cost * loss.C
+        if several:
+            return CrammerSinger(y.argmax(axis=1), cost, fit_intercept, y.shape[1])
+        return SVC(y, cost, fit_intercept)
+    if several:
+        return JointLoss(y.argmax(axis=1), loss, cost, fit_intercept, y.shape[1])
+    # of two classes the softmax is the logistic function
+    return Smooth(y, BinaryMultinomial(loss.C) if isinstance(loss, Multinomial) else loss, cost, fit_intercept)
+
+
+def labelled_problems(
+    codes: np.ndarray, classes: np.ndarray, multiclass: str
+) -> Iterator[tuple[np.ndarray, np.ndarray | None, str]]:
+    """Yield labels of -1 and 1, the samples that take part (None for all) and the name of each problem.
 
     Parameters
     ----------
@@ -67,141 +101,213 @@ def binary_tasks(codes: np.ndarray, classes: np.ndarray, multiclass: str) -> lis
     Examples
     --------
     >>> import numpy as np
-    >>> tasks = binary_tasks(np.array([0, 1, 2]), np.array(["a", "b", "c"]), "ovo")
-    >>> [(task.label, task.y.tolist(), task.idx.tolist()) for task in tasks[:2]]
+    >>> problems = labelled_problems(np.array([0, 1, 2]), np.array(["a", "b", "c"]), "ovo")
+    >>> [(name, y.tolist(), samples.tolist()) for y, samples, name in problems][:2]
     [('a and b', [-1.0, 1.0], [0, 1]), ('a and c', [-1.0, 1.0], [0, 2])]
     """
     if len(classes) == 2 and multiclass != "products":
-        return [BinaryTask(np.where(codes == 1, 1.0, -1.0), None, f"{classes[0]} and {classes[1]}")]
-    if multiclass in ("joint", "products"):
-        return [BinaryTask(np.where(codes[:, None] == np.arange(len(classes)), 1.0, -1.0), None, "all classes")]
-    if multiclass == "ovr":
-        return [
-            BinaryTask(np.where(codes == c, 1.0, -1.0), None, f"{label} and the rest")
-            for c, label in enumerate(classes)
-        ]
-    tasks = []
-    for i, j in combinations(range(len(classes)), 2):
-        idx = np.flatnonzero((codes == i) | (codes == j))
-        tasks.append(BinaryTask(np.where(codes[idx] == j, 1.0, -1.0), idx, f"{classes[i]} and {classes[j]}"))
-    return tasks
+        yield np.where(codes == 1, 1.0, -1.0), None, f"{classes[0]} and {classes[1]}"
+    elif multiclass in ("joint", "products"):
+        yield np.where(codes[:, None] == np.arange(len(classes)), 1.0, -1.0), None, "all classes"
+    elif multiclass == "ovr":
+        for c, name in enumerate(classes):
+            yield np.where(codes == c, 1.0, -1.0), None, f"{name} and the rest"
+    else:
+        for i, j in combinations(range(len(classes)), 2):
+            samples = np.flatnonzero((codes == i) | (codes == j))
+            yield np.where(codes[samples] == j, 1.0, -1.0), samples, f"{classes[i]} and {classes[j]}"
 
 
 @dataclass(frozen=True)
-class Task:
-    """How an estimator, its targets and their costs become a machine.
+class Classification:
+    """Problems of classes.
 
     Attributes
     ----------
-    machine : callable
-        (estimator, y, C_i) -> Machine.
-    several : bool
-        Whether y may have several columns, which then share the weights of the kernels.
+    owner : str
+        Name of the estimator, for error sentences.
+    y, codes, classes : ndarrays
+        Classes of the samples, as given and as positions in ``classes``.
+    weight : ndarray or None
+        Sample weights, None for ones.
+    loss : str or Loss
+        A name of `CLASSIFICATION`, or a loss.
+    C, norm, multiclass, class_weight, fit_intercept, output_kernels
+        As the parameters of `MKLClassifier`; ``multiclass`` may also be "products", as in `labelled_problems`.
     """
 
-    machine: Callable[[Any, np.ndarray, np.ndarray], Machine]
-    several: bool = False
+    owner: str
+    y: np.ndarray
+    codes: np.ndarray
+    classes: np.ndarray
+    weight: np.ndarray | None
+    loss: Any = "hinge"
+    C: float = 1.0
+    norm: float = 1.0
+    multiclass: str = "joint"
+    class_weight: Any = None
+    fit_intercept: bool = True
+    output_kernels: Any = None
 
-
-def _hinge(estimator: Any, y: np.ndarray, cost: np.ndarray) -> Machine:
-    if y.ndim > 1:
-        return CrammerSinger(y.argmax(axis=1), cost, estimator.fit_intercept, y.shape[1])
-    return SVC(y, cost, estimator.fit_intercept)
-
-
-def _tube(estimator: Any, y: np.ndarray, cost: np.ndarray) -> Machine:
-    return SVR(y, cost, estimator.epsilon, estimator.fit_intercept)
-
-
-def _ridge(estimator: Any, y: np.ndarray, cost: np.ndarray) -> Machine:
-    return Ridge(y, cost, estimator.fit_intercept)
-
-
-def _smooth(loss: Loss) -> Task:
-    several = joint_form(loss) is not None
-    # of two classes the softmax is the logistic function
-    one = BinaryMultinomial(loss.C) if isinstance(loss, Multinomial) else loss
-
-    def machine(estimator: Any, y: np.ndarray, cost: np.ndarray) -> Machine:
-        if y.ndim > 1:
-            return JointLoss(y.argmax(axis=1), loss, cost, estimator.fit_intercept, y.shape[1])
-        return Smooth(y, one, cost, estimator.fit_intercept)
-
-    return Task(machine, several)
-
-
-CLASSIFICATION = {
-    "hinge": Task(_hinge, several=True),
-    "squared": Task(_ridge, several=True),
-    "squared_hinge": _smooth(SquaredHinge()),
-    "smooth_hinge": _smooth(SmoothHinge()),
-    "logistic": _smooth(Logistic()),
-    "multinomial": _smooth(Multinomial()),
-}
-
-
-REGRESSION = {
-    "epsilon_insensitive": Task(_tube),
-    "squared": Task(_ridge, several=True),
-    "huber": _smooth(Huber()),
-    "logcosh": _smooth(LogCosh()),
-}
-
-
-# losses given as objects that have a machine of their own; all others are smooth
-_OWN = {
-    Hinge: lambda loss: Task(lambda est, y, cost: _hinge(est, y, cost * loss.C), several=True),
-    Squared: lambda loss: Task(lambda est, y, cost: _ridge(est, y, cost * loss.C), several=True),
-    EpsilonInsensitive: lambda loss: Task(lambda est, y, cost: SVR(y, cost * loss.C, loss.epsilon, est.fit_intercept)),
-}
-
-
-def _task(estimator: Any, table: dict[str, Task]) -> Task:
-    loss = estimator.loss
-    if isinstance(loss, str):
-        return table[loss]
-    return _OWN[type(loss)](loss) if type(loss) in _OWN else _smooth(loss)
-
-
-def classification_machine(estimator: Any, y: np.ndarray, cost: np.ndarray) -> Machine:
-    """Return the machine of the estimator's loss, or raise where it does not take all classes at once."""
-    task = _task(estimator, CLASSIFICATION)
-    if y.ndim > 1 and not task.several:
-        raise ValueError(
-            f"The 'multiclass' parameter of {type(estimator).__name__} must be 'ovr' or 'ovo' for more than two "
-            f"classes and the loss {estimator.loss!r}. Got 'joint' instead, which goes with the losses by name and "
-            "their objects."
+    def features_need(self) -> str | None:
+        """What explicit features need, in the user's words; None where they go with this problem."""
+        joint = len(self.classes) > 2 and self.multiclass == "joint"
+        if self.output_kernels is None and not joint and type(self._loss()) in _LINEAR:
+            return None
+        return (
+            "two classes or multiclass='ovr' or 'ovo', output_kernels=None, and loss='hinge', 'squared' or "
+            "'squared_hinge'"
         )
-    return task.machine(estimator, y, cost)
 
+    def _loss(self) -> Loss:
+        return CLASSIFICATION[self.loss] if isinstance(self.loss, str) else self.loss
 
-def product_machine(estimator: Any, codes: np.ndarray, cost: np.ndarray, n_classes: int, trivial: bool) -> Machine:
-    """Return the machine of products with kernels on the classes, or raise where the loss or the scheme has none.
+    def __call__(self, prepared: Prepared) -> Sequence[Target]:
+        """Return the problems on the prepared kernels."""
+        loss, products = self._loss(), None
+        cost = sample_costs(self.owner, self.C, self.class_weight, self.classes, self.codes, self.weight)
+        if self.output_kernels is not None:
+            products = class_kernels(self.output_kernels, self.classes, prepared.names, self.owner)
+        scheme = self.multiclass if products is None else "products"
+        targets = []
+        for y, samples, name in labelled_problems(self.codes, self.classes, scheme):
+            own = cost if samples is None else cost[samples]
+            machine = self._machine(loss, y, own, products)
+            machine = Descent(machine) if prepared.gram.kind == "features" else machine
+            targets.append(Target(machine, mixing_for(self.norm), name, self.fit_intercept, samples, products))
+        return targets
 
-    Where the only kernel on the classes is the identity (``trivial``) it is the machine without them.
-    """
-    hinge = isinstance(estimator.loss, Hinge)
-    for name, wanted, right in (
-        ("multiclass", "'joint'", estimator.multiclass == "joint"),
-        ("loss", "'hinge'", hinge or (isinstance(estimator.loss, str) and estimator.loss == "hinge")),
-    ):
-        if not right:
+    def on_kernels(self, prepared: Prepared, points: Sequence[Mapping[str, Any]]) -> Classification:
+        """Return the specification with what all points of a grid share on these kernels."""
+        return self
+
+    def _machine(self, loss: Loss, y: np.ndarray, cost: np.ndarray, products: ClassKernels | None) -> Machine:
+        """Return the machine of one problem, or raise where the loss does not take all classes at once."""
+        if products is not None:
+            return self._product_machine(loss, cost, products)
+        if y.ndim > 1 and not takes_columns(loss):
             raise ValueError(
-                f"The '{name}' parameter of {type(estimator).__name__} must be {wanted} where output_kernels are "
-                f"given. Got {getattr(estimator, name)!r} instead."
+                f"The 'multiclass' parameter of {self.owner} must be 'ovr' or 'ovo' for more than two "
+                f"classes and the loss {self.loss!r}. Got 'joint' instead, which goes with the losses by name and "
+                "their objects."
             )
-    kind = CrammerSinger if trivial else ProductCrammerSinger
-    return kind(codes, cost * estimator.loss.C if hinge else cost, estimator.fit_intercept, n_classes)
+        return machine_for(loss, y, cost, self.fit_intercept)
+
+    def _product_machine(self, loss: Loss, cost: np.ndarray, products: ClassKernels) -> Machine:
+        """Return the machine of products with kernels on the classes, or raise where loss or scheme have none.
+
+        Where the only kernel on the classes is the identity it is the machine without them.
+        """
+        wrong = "multiclass" if self.multiclass != "joint" else "" if isinstance(loss, Hinge) else "loss"
+        if wrong or not isinstance(loss, Hinge):
+            wanted = {"multiclass": "'joint'", "loss": "'hinge'"}[wrong]
+            raise ValueError(
+                f"The '{wrong}' parameter of {self.owner} must be {wanted} where output_kernels are given. "
+                f"Got {getattr(self, wrong)!r} instead."
+            )
+        kind = CrammerSinger if products.trivial else ProductCrammerSinger
+        return kind(self.codes, cost * loss.C, self.fit_intercept, len(self.classes))
 
 
-def regression_machine(estimator: Any, y: np.ndarray, cost: np.ndarray) -> Machine:
-    """Return the machine of the estimator's loss, or raise where it does not take so many targets."""
-    task = _task(estimator, REGRESSION)
-    if y.ndim > 1 and not task.several:
-        joint = [name for name, other in REGRESSION.items() if other.several]
-        instead = "".join(f"loss={name!r}, " for name in joint[:1])
-        raise ValueError(
-            f"{type(estimator).__name__} with loss={estimator.loss!r} takes one target. Got y of shape {y.shape}: use "
-            f"{instead}sklearn.multioutput.MultiOutputRegressor or one fit for each."
-        )
-    return task.machine(estimator, y, cost)
+def sample_costs(
+    owner: str, C: float, class_weight: Any, classes: np.ndarray, codes: np.ndarray, weight: np.ndarray | None
+) -> np.ndarray:
+    """Return C_i = C * sample weight * class weight.
+
+    Parameters
+    ----------
+    owner : str
+        Name of the estimator, for the error sentence.
+    C : float
+        Cost of the losses.
+    class_weight : None, "balanced" or mapping
+        Factors by class.
+    classes, codes : ndarrays
+        The classes, and the position of each sample's class among them.
+    weight : ndarray or None
+        Sample weights, None for ones.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> sample_costs("me", 1.0, "balanced", np.array(["a", "b"]), np.array([0, 0, 0, 1]), None).round(2)
+    array([0.67, 0.67, 0.67, 2.  ])
+    """
+    factors = np.ones(len(classes))
+    if isinstance(class_weight, str):
+        counts = np.bincount(codes, weight, len(factors))
+        factors = counts.sum() / (len(factors) * counts)
+    elif class_weight is not None:
+        factors = compute_class_weight(dict(class_weight), classes=classes, y=classes[codes])
+        if not np.all(np.isfinite(factors) & (factors > 0)):
+            raise ValueError(
+                f"The 'class_weight' parameter of {owner} must hold positive numbers. Got {class_weight!r} instead."
+            )
+    cost = C * factors[codes]
+    return cost if weight is None else cost * weight
+
+
+@dataclass(frozen=True)
+class Regression:
+    """One problem of numbers.
+
+    Attributes
+    ----------
+    owner : str
+        Name of the estimator, for error sentences.
+    y : ndarray of shape (n,) or (n, c)
+        Targets; several share the weights of the kernels.
+    weight : ndarray or None
+        Sample weights, None for ones.
+    loss : str or Loss
+        A name of `REGRESSION`, or a loss.
+    epsilon, C, norm, fit_intercept
+        As the parameters of `MKLRegressor`.
+    """
+
+    owner: str
+    y: np.ndarray
+    weight: np.ndarray | None
+    loss: Any = "epsilon_insensitive"
+    epsilon: float = 0.1
+    C: float = 1.0
+    norm: float = 1.0
+    fit_intercept: bool = True
+
+    def features_need(self) -> str | None:
+        """What explicit features need, in the user's words; None where they go with this problem."""
+        if self.y.ndim == 1 and type(self._loss()) in _LINEAR:
+            return None
+        return "one target and loss='epsilon_insensitive' or 'squared'"
+
+    def on_kernels(self, prepared: Prepared, points: Sequence[Mapping[str, Any]]) -> Regression:
+        """Return the specification with what all points of a grid share on these kernels."""
+        return self
+
+    def _loss(self) -> Loss:
+        named = REGRESSION[self.loss] if isinstance(self.loss, str) else self.loss
+        return EpsilonInsensitive(epsilon=self.epsilon) if named is None else named
+
+    def __call__(self, prepared: Prepared) -> Sequence[Target]:
+        """Return the one problem."""
+        loss = self._loss()
+        if self.y.ndim > 1 and not takes_columns(loss):
+            raise ValueError(
+                f"{self.owner} with loss={self.loss!r} takes one target. Got y of shape {self.y.shape}: use "
+                "loss='squared', sklearn.multioutput.MultiOutputRegressor or one fit for each."
+            )
+        cost = np.full(len(self.y), float(self.C)) if self.weight is None else self.C * self.weight
+        machine = machine_for(loss, self.y, cost, self.fit_intercept)
+        machine = Descent(machine) if prepared.gram.kind == "features" else machine
+        return [Target(machine, mixing_for(self.norm), "regression", self.fit_intercept)]
+
+
+def one_problem(
+    make: Callable[[Prepared], Machine], norm: float, label: str, balanced: bool, **options: Any
+) -> Callable[[Prepared], Sequence[Target]]:
+    """Return a specification of one problem whose machine is made from the prepared kernels."""
+
+    def targets(prepared: Prepared) -> Sequence[Target]:
+        return [Target(make(prepared), mixing_for(norm), label, balanced, **options)]
+
+    return targets

@@ -18,12 +18,11 @@ from scipy.optimize import nnls
 
 from multikernel.estimators.baselines.kernel_products import kernel_products
 from multikernel.estimators.baselines.weights import KernelWeights, shares
+from multikernel.kernels.base import ROUNDING
 
 # added to the diagonal of the kernels' correlations, so that copies of a kernel share its weight: correlations of
 # positive semidefinite kernels are not negative, and the objective changes by no more than this fraction of itself
 _RIDGE = 1e-9
-# a kernel whose norm is below this fraction of the largest is zero
-_ZERO = 1e-14
 
 
 class _Aligned(KernelWeights):
@@ -155,7 +154,7 @@ def nonnegative_minimiser(M: np.ndarray, a: np.ndarray) -> np.ndarray:
     array([1., 1.])
     """
     size = np.sqrt(np.maximum(np.diag(M), 0.0))
-    useful = np.flatnonzero(size > _ZERO * size.max(initial=0.0))
+    useful = np.flatnonzero(size > ROUNDING * size.max(initial=0.0))
     v = np.zeros(len(a))
     if not len(useful):
         return v

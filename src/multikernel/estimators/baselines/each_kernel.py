@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import partial
-from threading import Event
+from math import isqrt
+from threading import Event, Lock
 from typing import Any
 
 import numpy as np
@@ -16,13 +17,11 @@ from sklearn.metrics import check_scoring
 from sklearn.svm import SVC, SVR
 from sklearn.utils.validation import has_fit_parameter
 
-from multikernel.estimators.baselines.weights import Targets, Tell, silent
+from multikernel.estimators.baselines.messages import Tell, silent
+from multikernel.estimators.baselines.weights import TargetValues, team_of
 from multikernel.estimators.splits import splits_of
 from multikernel.gram.base import Gram
 from multikernel.gram.slices import take_block
-
-# threads work on different kernels, no more than one in so many at once: each holds a copy of its kernel
-_SHARE = 8
 
 
 def each_kernel(
@@ -44,11 +43,11 @@ def each_kernel(
     >>> each_kernel(DenseGram(np.stack([np.eye(2), np.ones((2, 2))])), lambda k, block: block(every, every).sum())
     [np.float64(2.0), np.float64(4.0)]
     """
-    p = gram.n_kernels
+    p, team = gram.n_kernels, team_of(gram)
     direct = [gram.stored(k) for k in range(p)]
     everything = np.arange(gram.n_samples)
     found: dict[int, Any] = {}
-    stopped = Event()
+    stopped, one_at_a_time = Event(), Lock()
 
     def stored(K: np.ndarray, factor: float, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         out = np.empty((len(rows), len(columns)), dtype)
@@ -62,16 +61,19 @@ def each_kernel(
             for k in kernels:
                 if stopped.is_set():
                     return
-                found[k] = call(k, partial(stored, *(direct[k] or (gram.rows(everything, np.array([k]))[0], 1.0))))
-                tell({"done": len(found), "of": p, "parts": "kernels"})
+                result = call(k, partial(stored, *(direct[k] or (gram.rows(everything, np.array([k]))[0], 1.0))))
+                with one_at_a_time:
+                    found[k] = result
+                    tell({"done": len(found), "of": p, "parts": "kernels"})
         except BaseException:
             stopped.set()
             raise
 
     formed = any(matrix is None for matrix in direct)
-    at_once = 1 if formed else max(1, min(gram.team.n_threads, p // _SHARE))
+    # each thread holds a copy of its kernel: the root of p of them are few beside all p
+    at_once = 1 if formed else min(team.n_threads, isqrt(p))
     try:
-        gram.team.run(partial(some, range(t, p, at_once)) for t in range(at_once))
+        team.run(partial(some, range(t, p, at_once)) for t in range(at_once))
     except KeyboardInterrupt:
         stopped.set()
         if not found:
@@ -79,13 +81,13 @@ def each_kernel(
     return [found.get(k) for k in range(p)]
 
 
-def default_estimator(targets: Targets) -> Any:
+def default_estimator(targets: TargetValues) -> Any:
     """Return scikit-learn's support vector machine for the task, on a precomputed kernel."""
     return SVC(kernel="precomputed") if targets.n_classes else SVR(kernel="precomputed")
 
 
 def validated_scores(
-    owner: str, gram: Gram, targets: Targets, estimator: Any, cv: Any, scoring: Any, tell: Tell = silent
+    owner: str, gram: Gram, targets: TargetValues, estimator: Any, cv: Any, scoring: Any, tell: Tell = silent
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the score of the estimator on each kernel and fold, (p, n_splits), and which kernels were reached, (p,).
 
@@ -97,7 +99,7 @@ def validated_scores(
         Who is named where the folds will not do.
     gram : Gram
         The kernels.
-    targets : Targets
+    targets : TargetValues
         The targets.
     estimator : estimator or None
         Takes a precomputed kernel; None for `default_estimator`.

@@ -17,32 +17,33 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from multikernel.estimators.baselines.weights import Tell, shares, silent, warn_interrupted
-from multikernel.estimators.classes import ScoreClassifier, check_classes
-from multikernel.estimators.validation import check_parameters
+from multikernel.estimators.baselines.messages import Tell, silent, telling, warn_interrupted
+from multikernel.estimators.baselines.weights import shares
+from multikernel.estimators.classes import ClassifierFace
+from multikernel.estimators.docstrings import documented
+from multikernel.estimators.validation import RULES, Samples, check_classes, check_parameters
 from multikernel.gram.base import Gram
-from multikernel.kernels.base import is_real
 from multikernel.machines.svc import SVC, SVCFit
+from multikernel.mixing.norms import mixing_for
 from multikernel.solution import CONVERGED, INTERRUPTED, STALLED, Solution
+from multikernel.solve import Recorder
 from multikernel.threads import single_threaded_blas
+from multikernel.training.core import Fit, Prepared, Settings, Target
 from multikernel.training.mixture import combined_kernel
-from multikernel.training.progress import progress
-from multikernel.training.publish import contributions
-from multikernel.training.targets import BinaryTask, binary_tasks
-
-# gaps below this need the combined kernel in float64
-_SINGLE = 1e-5
-# solves of one problem, each ten times as accurate as the one before
-_ATTEMPTS = 8
+from multikernel.training.prepare import prepare
+from multikernel.training.publish import publish
+from multikernel.training.repair import until_definite
+from multikernel.training.targets import labelled_problems
 
 
-class EasyMKLClassifier(ScoreClassifier):
+@documented
+class EasyMKLClassifier(ClassifierFace):
     """Weights from the nearest points of the classes' hulls, at the cost of one machine [1]_.
 
         gamma minimises (1 - lam) gamma'Y(sum_k K_k)Y gamma + lam |gamma|^2 over gamma >= 0, of sum one in each class,
@@ -52,21 +53,20 @@ class EasyMKLClassifier(ScoreClassifier):
 
     Parameters
     ----------
-    kernels : "rbf", kernel, list, or "precomputed", default="rbf"
-        As in `MKLClassifier`.
+    <kernels>
     lam : float, default=0.1
         From near 0, the classes' hulls, to 1, their means.
     normalize : None, "variance", "cosine", "center", "trace" or list of these, default="trace"
         Scaling of every kernel; the source divides by the mean of the diagonal.
     tol : float, default=1e-3
         Relative duality gap to reach in both stages.
-    psd, gram, memory_limit, n_jobs, verbose
-        As in `MKLClassifier`.
+    <psd, gram, memory_limit, n_jobs, verbose>
+    callback : callable, default=None
+        Called after each solve with its row of ``history_``, a dict that also has "problem", the classes and the stage.
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        The classes.
+    <classes_>
     weights_ : ndarray of shape (p,)
         Kernel weights of sum one. More than two classes are taken one against the rest, each with its own weights:
         of shape (n_classes, p), and the other attributes likewise gain a first axis. Where Ctrl-C came before the
@@ -75,8 +75,13 @@ class EasyMKLClassifier(ScoreClassifier):
         Y gamma of the second stage where it is not zero, minus the threshold, and the rows of these samples.
     objective_, dual_objective_, duality_gap_ : float
         Value of the last stage, a lower bound on its optimum, and the larger relative distance of the two stages.
-    kernel_names_, kernel_contributions_, n_iter_, status_, gram_, n_features_in_, feature_names_in_
+    history_ : dict of ndarrays
+        time, upper, lower, gap and number of active kernels after each solve of the last stage.
+    n_iter_ : int
+        Solves of the last stage, each more accurate than the one before.
+    status_, solver_, gram_, model_
         As in `MKLClassifier`.
+    <kernel_names_, kernel_contributions_, columns>
 
     References
     ----------
@@ -108,6 +113,7 @@ class EasyMKLClassifier(ScoreClassifier):
         memory_limit=None,
         n_jobs=None,
         verbose=0,
+        callback=None,
     ):
         self.kernels = kernels
         self.lam = lam
@@ -118,6 +124,7 @@ class EasyMKLClassifier(ScoreClassifier):
         self.memory_limit = memory_limit
         self.n_jobs = n_jobs
         self.verbose = verbose
+        self.callback = callback
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> EasyMKLClassifier:
         """Learn the weights of the kernels and the decision function.
@@ -136,72 +143,101 @@ class EasyMKLClassifier(ScoreClassifier):
         EasyMKLClassifier
             The fitted estimator.
         """
-        check_parameters(self, lam=(lambda v: is_real(v) and 0 < v <= 1, "a number above 0 and at most 1"))
+        check_parameters(self, lam=RULES["nu"])
         samples = check_classes(self, X, y, sample_weight)
-        own = samples.own
-        kernels = self._make_kernels(samples.X, samples.weight)
-        tasks = binary_tasks(samples.codes, self.classes_, "ovr")
-        while True:
-            with single_threaded_blas():
-                first = self._first_stage(kernels.gram, tasks, own)
-            suspects = np.unique(np.concatenate([kernels.negative_curvature(solution) for solution in first]))
-            if not len(suspects):
-                break
-            kernels.repair_or_raise(suspects)
+        settings, problems = self._settings(callback=self.callback), Problems.of(samples, self.lam)
+        prepared = prepare(self.kernels, samples.X, samples.weight, settings)
+
+        def first_stage(kernels: Prepared) -> tuple[list[Solution], list[np.ndarray]]:
+            solutions = problems.first_stage(kernels.gram, settings)
+            return solutions, [solution.curvature for solution in solutions]
+
         with single_threaded_blas():
-            solutions = self._second_stage(kernels.gram, tasks, own, first)
-        self._store_model(kernels, solutions, np.column_stack([each.dual_coef for each in solutions]), True)
-        gaps = [max(one.gap, two.gap) for one, two in zip(first, solutions, strict=True)]
-        self.duality_gap_ = gaps[0] if len(gaps) == 1 else np.array(gaps)
-        parts = [contributions(each.weights, each.outputs, own) for each in solutions]
-        self.kernel_contributions_ = parts[0] if len(parts) == 1 else np.array(parts)
-        self.support_ = samples.kept[self._support]
+            prepared, first = until_definite(prepared, settings, first_stage)
+            solutions = problems.second_stage(prepared.gram, first, settings)
+        gaps = np.array([max(one.gap, two.gap) for one, two in zip(first, solutions, strict=True)])
+        fit = Fit(prepared, problems.targets(), tuple(solutions))
+        self._set(publish(fit), fit, samples)
+        self.duality_gap_ = gaps if len(gaps) > 1 else gaps[0]
+        self._warn(first, solutions, gaps.max())
+        return self
+
+    def _warn(self, first: Sequence[Solution], solutions: Sequence[Solution], gap: float) -> None:
+        """Warn of Ctrl-C, or of a gap above ``tol``."""
         if _interrupted(solutions):
+            count = len(solutions)
             kept = sum(two.outputs is one.outputs for one, two in zip(first, solutions, strict=True))
             warn_interrupted(
                 type(self).__name__,
-                f"the second stage of {len(tasks) - kept} of {len(tasks)} problem{'s' if len(tasks) > 1 else ''}",
+                f"the second stage of {count - kept} of {count} problem{'s' if count > 1 else ''}",
                 "The model returned has equal weights where that is missing, and is certified to within a relative gap "
-                f"of {max(gaps):.2g}.",
+                f"of {gap:.2g}.",
             )
-        elif max(gaps) > self.tol:
+        elif gap > self.tol:
             warnings.warn(
-                f"EasyMKLClassifier stopped at a relative duality gap of {max(gaps):.2g}, above tol={self.tol:g}: the "
+                f"EasyMKLClassifier stopped at a relative duality gap of {gap:.2g}, above tol={self.tol:g}: the "
                 "precision of the kernels allows no less. Raise tol or lam.",
                 ConvergenceWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
-        return self
 
-    def _first_stage(self, gram: Gram, tasks: Sequence[BinaryTask], weight: np.ndarray) -> list[Solution]:
+
+@dataclass(frozen=True)
+class Problems:
+    """Each class against the rest; of two classes the one problem.
+
+    Attributes
+    ----------
+    labels : list of (ndarray, str)
+        Labels -1 and 1 of each problem, and its name.
+    weight : ndarray of shape (n,)
+        Positive sample weights.
+    lam : float
+        Weight of the regularisation.
+    """
+
+    labels: list[tuple[np.ndarray, str]]
+    weight: np.ndarray
+    lam: float
+
+    @classmethod
+    def of(cls, samples: Samples, lam: float) -> Problems:
+        """Return the problems of samples with classes."""
+        labels = [(y, name) for y, _, name in labelled_problems(samples.codes, samples.classes, "ovr")]
+        return cls(labels, samples.ones, lam)
+
+    def targets(self) -> tuple[Target, ...]:
+        """Return the problems for `publish`; the coefficients of each problem sum to zero."""
+        return tuple(Target(SVC(y), mixing_for(1.0), name, balanced=True) for y, name in self.labels)
+
+    def first_stage(self, gram: Gram, settings: Settings) -> list[Solution]:
         """Solve all problems under the sum of the kernels; Ctrl-C passes through until each has a solution."""
         beta = np.ones(gram.n_kernels)
-        matrix = regularised(gram, beta, self.lam, weight, self.tol)
+        matrix = regularised(gram, beta, self.lam, self.weight, settings.tol)
         solutions: list[Solution] = []
-        for task in tasks:
+        for y, name in self.labels:
             if _interrupted(solutions):
                 raise KeyboardInterrupt
-            with progress(self.verbose, self.tol, f"{task.label}, all kernels") as show:
-                solutions.append(nearest_points(gram, beta, matrix, task.y, self.lam, weight, self.tol, show or silent))
+            with telling(settings, f"{name}, all kernels") as tell:
+                solutions.append(nearest_points(gram, beta, matrix, y, self.lam, self.weight, settings.tol, tell))
         return solutions
 
-    def _second_stage(
-        self, gram: Gram, tasks: Sequence[BinaryTask], weight: np.ndarray, first: Sequence[Solution]
-    ) -> list[Solution]:
+    def second_stage(self, gram: Gram, first: Sequence[Solution], settings: Settings) -> list[Solution]:
         """Solve all problems under the mix that the first stage asks for.
 
-        Where Ctrl-C comes before that, what the first stage found stands, its equal weights divided by their sum.
+        A problem that Ctrl-C keeps from its second stage keeps the solution of the first stage, with the equal weights
+        divided by their sum.
         """
         solutions: list[Solution] = []
-        for task, one in zip(tasks, first, strict=True):
+        for (y, name), one in zip(self.labels, first, strict=True):
             p = gram.n_kernels
             found = replace(one, weights=one.weights / p, intercept=one.intercept / p, status=INTERRUPTED)
             if not _interrupted([*first, *solutions]):
                 beta = shares(one.outputs @ one.dual_coef)
                 with suppress(KeyboardInterrupt):
-                    matrix = regularised(gram, beta, self.lam, weight, self.tol)
-                    with progress(self.verbose, self.tol, f"{task.label}, the mix") as show:
-                        found = nearest_points(gram, beta, matrix, task.y, self.lam, weight, self.tol, show or silent)
+                    matrix = regularised(gram, beta, self.lam, self.weight, settings.tol)
+                    with telling(settings, f"{name}, the mix") as tell:
+                        found = nearest_points(gram, beta, matrix, y, self.lam, self.weight, settings.tol, tell)
             solutions.append(found)
         return solutions
 
@@ -211,10 +247,14 @@ def _interrupted(solutions: Sequence[Solution]) -> bool:
 
 
 def regularised(gram: Gram, beta: np.ndarray, lam: float, weight: np.ndarray, tol: float) -> np.ndarray | None:
-    """Return (1 - lam) sum_k beta_k K_k + lam diag(1/w), in float64 where tol asks for it; None for lam = 1."""
+    """Return (1 - lam) sum_k beta_k K_k + lam diag(1/w); None for lam = 1.
+
+    It is in the precision of the kernels, or in float64 where ``tol`` is below the root of that precision.
+    """
     if lam == 1:
         return None
-    matrix = combined_kernel(gram, (1.0 - lam) * beta, np.float64 if tol < _SINGLE else gram.dtype)
+    dtype = np.float64 if tol**2 < np.finfo(gram.dtype).eps else gram.dtype
+    matrix = combined_kernel(gram, (1.0 - lam) * beta, dtype)
     matrix.flat[:: len(matrix) + 1] += lam / weight
     return matrix
 
@@ -266,33 +306,37 @@ def nearest_points(
     array([ 0., -1.,  1.,  0.])
     """
     sums = weight[y > 0].sum(), weight[y < 0].sum()
-    tiny = float(np.finfo(float).tiny)
+    machine = SVC(y, 2.0 / (lam * (1.0 / sums[0] + 1.0 / sums[1])))
+    # each solve is ten times as accurate as the one before, up to the precision of the matrix
+    accuracy, finest = 0.5 * tol, 0.0 if matrix is None else float(np.finfo(matrix.dtype).eps)
     fit: SVCFit | None = None
     found: Solution | None = None
-    try:
-        for attempt in range(_ATTEMPTS):
+    with Recorder(tell) as recorder:
+        while found is None or (found.status == STALLED and matrix is not None and accuracy > finest):
             if matrix is None:
                 a = weight * np.where(y > 0, 1.0 / sums[0], -1.0 / sums[1])
             else:
-                machine = SVC(y, 2.0 / (lam * (1.0 / sums[0] + 1.0 / sums[1])))
-                fit = machine.fit(matrix, fit, 0.5 * tol * 0.1**attempt)
+                fit = machine.fit(matrix, fit, accuracy)
                 a = fit.dual_coef / fit.dual_coef[y > 0].sum()
-            F = gram.apply(a)
-            mixed = beta @ F
-            f = (1.0 - lam) * mixed + lam * a / weight
-            h, m = float(a @ f), max(float(f[y > 0].min() - f[y < 0].max()), 0.0)
-            lower = min(m * m / h, h) if h > 0 else 0.0
-            # halfway between the outputs of the two points, without the regularisation
-            intercept = -0.5 * float(np.abs(a) @ mixed)
-            status = CONVERGED if h - lower <= tol * h else STALLED
-            curvature = F @ a / float(a @ a)
-            found = Solution(beta, a, intercept, h, lower, tiny, F, curvature, attempt + 1, status, "smo")
-            tell({"gap": found.gap, "active": int(np.count_nonzero(beta))})
-            if found.status == CONVERGED or matrix is None:
-                break
-    except KeyboardInterrupt:
-        if found is None:
-            raise
-        return replace(found, status=INTERRUPTED)
-    assert found is not None
-    return found
+            accuracy *= 0.1
+            found = _solution(gram.apply(a), a, beta, y, lam, weight, tol)
+            active = int(np.count_nonzero(beta))
+            recorder.record({"upper": found.upper, "lower": found.lower, "gap": found.gap, "active": active})
+    if found is None:
+        raise KeyboardInterrupt
+    status = INTERRUPTED if recorder.interrupted else found.status
+    return replace(found, n_iter=recorder.n_rows, status=status, history=recorder.history)
+
+
+def _solution(
+    F: np.ndarray, a: np.ndarray, beta: np.ndarray, y: np.ndarray, lam: float, weight: np.ndarray, tol: float
+) -> Solution:
+    """Return the points given by the coefficients a, with F = K_k a, and bounds on the squared distance."""
+    mixed = beta @ F
+    f = (1.0 - lam) * mixed + lam * a / weight
+    h, m = float(a @ f), max(float(f[y > 0].min() - f[y < 0].max()), 0.0)
+    lower = min(m * m / h, h) if h > 0 else 0.0
+    # halfway between the outputs of the two points, without the regularisation
+    intercept = -0.5 * float(np.abs(a) @ mixed)
+    status, floor = CONVERGED if h - lower <= tol * h else STALLED, float(np.finfo(float).tiny)
+    return Solution(beta, a, intercept, h, lower, floor, F, F @ a / float(a @ a), 1, status, "smo")

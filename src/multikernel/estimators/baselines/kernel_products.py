@@ -16,7 +16,8 @@ from functools import partial
 import numpy as np
 from numba import njit
 
-from multikernel.estimators.baselines.weights import Tell, rows_at_once, silent
+from multikernel.estimators.baselines.messages import Tell, silent
+from multikernel.estimators.baselines.weights import rows_at_once, team_of
 from multikernel.gram.base import Gram
 
 # bytes of a centred tile of all kernels, which should stay in a core's own cache
@@ -77,15 +78,16 @@ def kernel_products(
         shift -= 0.5 * (shift @ weight / total)[:, None]
     root = None if np.all(weight == 1.0) else np.sqrt(weight)
     M = np.zeros((len(scale),) * (2 if cross else 1))
+    team = team_of(gram)
+    each = team.n_threads
     for tiles in _tiles(gram, matrices):
-        each = gram.team.n_threads
-        M += sum(gram.team.run(partial(_products, tiles[t::each], shift, root, cross) for t in range(each)))
+        M += sum(team.run(partial(_products, tiles[t::each], shift, root, cross) for t in range(each)))
         # the first tile lies on the diagonal
         tell({"done": tiles[0][2].stop, "of": gram.n_samples, "parts": "rows"})
     return Products(M * (np.multiply.outer(scale, scale) if cross else scale**2), a)
 
 
-# matrices, number of the first of their rows, rows and columns of the tile, how often it counts
+# a tile: the matrices that it is read from, the number of their first row, its rows and columns, how often it counts
 Tile = tuple[Sequence[np.ndarray] | np.ndarray, int, slice, slice, float]
 
 
@@ -113,7 +115,7 @@ def _tiles(gram: Gram, matrices: list[np.ndarray] | None) -> Iterator[list[Tile]
 
 
 def _row_tiles(lo: int, hi: int, n: int, wide: int) -> Iterator[tuple[slice, slice, float]]:
-    """Cut rows of the upper triangle: the square on the diagonal counts once, what is right of it twice."""
+    """Cut rows of the upper triangle into tiles: the square on the diagonal counts once, tiles right of it twice."""
     yield slice(lo, hi), slice(lo, hi), 1.0
     for first in range(hi, n, wide):
         yield slice(lo, hi), slice(first, min(first + wide, n)), 2.0

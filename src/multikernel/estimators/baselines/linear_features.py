@@ -8,18 +8,18 @@ The steps of `multikernel.kernels.normalize`, on features Z with p_i the weights
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from multikernel.estimators.validation import as_numbers
 from multikernel.kernels import Linear
 from multikernel.kernels.bank import KernelBank
+from multikernel.kernels.base import ROUNDING
 from multikernel.kernels.fitted_normalizer import inverse_root
-from multikernel.kernels.normalize import NO_VARIANCE
 from multikernel.kernels.spec import expand_entries
+from multikernel.training.prepare import as_numbers
 
 
 def are_linear(spec: Any, X: Any) -> bool:
@@ -44,8 +44,8 @@ class LinearFeatures:
     """
 
     bank: KernelBank
-    steps: list[list[tuple[str, Any]]] = field(default_factory=list)
-    constant: np.ndarray | None = None
+    steps: list[list[tuple[str, Any]]]
+    constant: np.ndarray
 
     @classmethod
     def fit(cls, spec: Any, X: Any, weight: np.ndarray | None, normalize: Any) -> LinearFeatures:
@@ -58,10 +58,9 @@ class LinearFeatures:
         >>> LinearFeatures.fit([Linear()], X, None, ["center", "variance"]).maps(X)[0].round(3).tolist()
         [[-0.707, -0.707], [0.707, 0.707]]
         """
-        self = cls(KernelBank.fit(spec, X, weight, normalize))
-        n = len(X)
+        bank, n = KernelBank.fit(spec, X, weight, normalize), len(X)
+        self = cls(bank, [], np.zeros(bank.n_kernels, bool))
         p = np.full(n, 1.0 / n) if weight is None else weight / weight.sum()
-        self.constant = np.zeros(self.bank.n_kernels, bool)
         for k in range(self.bank.n_kernels):
             Z, learned = self._raw(k, X), []
             self.constant[k] = _variance(Z, p)[0] <= 0.0
@@ -101,14 +100,14 @@ class LinearPredictor:
 
 
 def _variance(Z: np.ndarray, p: np.ndarray) -> tuple[float, float]:
-    """Return the variance, zero where it is rounding, and the mean square."""
+    """Return the variance, zero where it is smaller than rounding, and the mean square."""
     square = float(p @ np.einsum("id,id->i", Z, Z))
     variance = float(p @ np.einsum("id,id->i", Z - p @ Z, Z - p @ Z))
-    return (variance if variance > NO_VARIANCE * square else 0.0), square
+    return (variance if variance > ROUNDING * square else 0.0), square
 
 
 def _learn(name: str, Z: np.ndarray, p: np.ndarray) -> tuple[str, Any] | None:
-    """Return what one step learned, None where there is nothing to divide by."""
+    """Return the name of a step and the value it learned; None where the divisor is zero."""
     if name == "cosine":
         return "cosine", None
     if name == "center":

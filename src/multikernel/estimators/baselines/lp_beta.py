@@ -10,28 +10,34 @@ from typing import Any
 import numpy as np
 
 from multikernel.estimators.baselines.each_kernel import each_kernel
+from multikernel.estimators.baselines.learned import Learned
 from multikernel.estimators.baselines.lp_beta_programme import solve_lp_beta
-from multikernel.estimators.baselines.weights import Tell, silent, warn_interrupted
-from multikernel.estimators.classes import ScoreClassifier, check_classes
+from multikernel.estimators.baselines.messages import Tell, telling, warn_interrupted
+from multikernel.estimators.classes import ClassifierFace
+from multikernel.estimators.docstrings import documented
 from multikernel.estimators.splits import Split, splits_of
-from multikernel.estimators.validation import check_parameters
-from multikernel.gram.base import Gram
-from multikernel.kernels.base import is_real
+from multikernel.estimators.validation import RULES, Rule, check_classes, check_parameters, require_that
 from multikernel.machines.svc import SVC, SVCFit
 from multikernel.solution import CONVERGED, INTERRUPTED
+from multikernel.solve import Recorder
 from multikernel.threads import single_threaded_blas
-from multikernel.training.progress import progress
-from multikernel.training.publish import GramInfo, contributions
-from multikernel.training.targets import binary_tasks
+from multikernel.training.prepare import prepare
+from multikernel.training.publish import contributions, expand, gram_info
+from multikernel.training.targets import labelled_problems
 
 
-def _all(value: Any, test: Callable[[Any], bool]) -> bool:
-    """Whether a number, or each of several, passes a test."""
-    values = value if isinstance(value, (list, tuple, np.ndarray)) else [value]
-    return len(values) > 0 and all(is_real(each) and test(each) for each in values)
+def each_of(rule: Rule, text: str) -> Rule:
+    """Return the rule that a number, or each of several, follow a rule."""
+
+    def check(value: Any) -> None:
+        values = value if isinstance(value, (list, tuple, np.ndarray)) else [value]
+        require_that(len(values) > 0 and all(rule.allows(each) for each in values))
+
+    return Rule(text, check=check)
 
 
-class LPBetaClassifier(ScoreClassifier):
+@documented
+class LPBetaClassifier(ClassifierFace):
     """A linear programme over one classifier per kernel: LP-beta and LP-B [1]_.
 
         min over beta, xi, rho   -rho + sum_i xi_i / (nu n)
@@ -43,8 +49,7 @@ class LPBetaClassifier(ScoreClassifier):
 
     Parameters
     ----------
-    kernels : "rbf", kernel, list, or "precomputed", default="rbf"
-        As in `MKLClassifier`.
+    <kernels>
     nu : float or sequence of float, default=(0.1, 0.3, 0.5, 0.7, 0.9)
         Fraction of the samples that may fall behind the margin, above the error rate to expect: below it the programme
         prefers kernels that say nothing to kernels that err. Of several the one with the best accuracy is taken, under
@@ -55,17 +60,17 @@ class LPBetaClassifier(ScoreClassifier):
         Whether every class has weights of its own (LP-B).
     cv : int, splitter, iterable or None, default=None
         Folds: their number (None for 5, stratified by class), a splitter of scikit-learn, or pairs (train, test).
-    normalize : None, "variance", "cosine", "center", "trace" or list of these, default="variance"
-        Scaling of every kernel.
+    <normalize>
     tol : float, default=1e-3
         Violation of the optimality conditions to which machines are trained, as in scikit-learn's ``SVC``.
-    psd, gram, memory_limit, n_jobs, verbose
-        As in `MKLClassifier`.
+    <psd, gram, memory_limit, n_jobs, verbose>
+    callback : callable, default=None
+        Called after each kernel, and each fold that chooses nu, with a dict: how many are "done" "of" all, what they
+        are ("parts"), and "problem", the name of the class.
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        The classes.
+    <classes_>
     weights_ : ndarray of shape (p,), or (n_classes, p) with ``per_class``
         Kernel weights, of sum one.
     rho_, objective_ : float
@@ -78,8 +83,9 @@ class LPBetaClassifier(ScoreClassifier):
         Validated accuracy of each kernel alone; NaN likewise.
     status_ : str
         "converged", or "interrupted": the model is then that of the kernels, or of the folds for nu, that were reached.
-    kernel_names_, kernel_contributions_, gram_, n_features_in_, feature_names_in_
-        As in `MKLClassifier`.
+    gram_ : GramInfo
+        How the kernels were kept: kind, dtype, nbytes.
+    <kernel_names_, kernel_contributions_, columns>
 
     References
     ----------
@@ -113,6 +119,7 @@ class LPBetaClassifier(ScoreClassifier):
         memory_limit=None,
         n_jobs=None,
         verbose=0,
+        callback=None,
     ):
         self.kernels = kernels
         self.nu = nu
@@ -126,6 +133,7 @@ class LPBetaClassifier(ScoreClassifier):
         self.memory_limit = memory_limit
         self.n_jobs = n_jobs
         self.verbose = verbose
+        self.callback = callback
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LPBetaClassifier:
         """Train the machines of all kernels and learn their weights.
@@ -146,55 +154,48 @@ class LPBetaClassifier(ScoreClassifier):
         """
         check_parameters(
             self,
-            C=(lambda v: _all(v, lambda C: C > 0), "a positive number or a list of them"),
-            nu=(lambda v: _all(v, lambda nu: 0 < nu <= 1), "a number above 0 and at most 1, or a list of them"),
-            per_class=(lambda v: isinstance(v, (bool, np.bool_)), "True or False"),
+            C=each_of(RULES["C"], "a positive number or a list of them"),
+            nu=each_of(RULES["nu"], "a number above 0 and at most 1, or a list of them"),
+            per_class=RULES["fit_intercept"],
         )
         samples = check_classes(self, X, y, sample_weight)
-        codes, own = samples.codes, samples.own
+        codes, weight, settings = samples.codes, samples.ones, self._settings(callback=self.callback)
         splits = self._splits(np.asarray(y).ravel(), samples.kept, codes)
-        kernels = self._make_kernels(samples.X, samples.weight)
-        labels = np.column_stack([task.y for task in binary_tasks(codes, self.classes_, "ovr")])
-        machines = _Machines(labels, codes, own, np.ravel(self.C), splits, self.tol)
-        self.status_ = CONVERGED
-        with progress(self.verbose, self.tol, type(self).__name__) as show:
-            fits = self._train(kernels.gram, machines, show or silent)
-            reached = np.flatnonzero([not np.isnan(fit.C) for fit in fits])
+        prepared = prepare(self.kernels, samples.X, samples.weight, settings)
+        labels = np.column_stack([labels for labels, _, _ in labelled_problems(codes, samples.classes, "ovr")])
+        machines = _Machines(labels, codes, weight, np.ravel(self.C), splits, self.tol)
+        with telling(settings, type(self).__name__) as tell:
+            with single_threaded_blas():
+                trained = each_kernel(prepared.gram, machines.train, prepared.gram.dtype, tell)
+            reached = np.flatnonzero([fit is not None for fit in trained])
+            if len(reached) < len(trained):
+                worth = "The model returned is that of these kernels; the others have the weight zero."
+                after = f"the machines of {len(reached)} of {len(trained)} kernels"
+                warn_interrupted(type(self).__name__, after, worth)
+            fits = [machines.blank() if fit is None else fit for fit in trained]
             scores = by_class(np.array([fits[k].scores for k in reached]))
             tested = np.unique(np.concatenate([test for _, test in splits]))
-            self.nu_ = self._choose_nu(scores, codes, own, splits, tested, show or silent)
-        found = solve_lp_beta(scores[:, tested], codes[tested], [self.nu_], own[tested], self.per_class)[0]
-        self.weights_ = np.zeros((*found.weights.shape[:-1], len(fits)))
-        self.weights_[..., reached] = found.weights
-        self.rho_, self.objective_ = found.rho, found.objective
-        self.C_ = np.array([fit.C for fit in fits])
-        self.kernel_scores_ = np.array([fit.accuracy for fit in fits])
-        self.kernel_names_ = list(kernels.names)
-        self.gram_ = GramInfo(kernels.gram.kind, str(kernels.gram.dtype), kernels.gram.nbytes)
-        mixed = self._column_weights(labels.shape[1])
+            nu, finished = self._choose_nu(scores, codes, weight, splits, tested, tell)
+        found = solve_lp_beta(scores[:, tested], codes[tested], [nu], weight[tested], self.per_class)[0]
+        weights = np.zeros((*found.weights.shape[:-1], len(fits)))
+        weights[..., reached] = found.weights
+        mixed = column_weights(weights, labels.shape[1])
         intercepts = np.einsum("tk,kt->t", mixed, np.array([fit.intercept for fit in fits]))
-        coef = np.array([fit.coef for fit in fits])
-        self._expansion = kernels.expansion(mixed, coef, intercepts, True)
+        expansion = expand(prepared, mixed, np.array([fit.coef for fit in fits]), intercepts, balanced=True)
         outputs = np.array([fit.outputs for fit in fits]) * mixed.T[:, None, :]
-        self.kernel_contributions_ = contributions(np.ones(len(fits)), outputs, own)
+        parts = contributions(np.ones(len(fits)), outputs, weight)
+        self.model_ = Learned(expansion, prepared.names, weights, parts, gram_info(prepared.gram))
+        self.__dict__.update(
+            self.model_.attributes(),
+            classes_=samples.classes,
+            nu_=nu,
+            rho_=found.rho,
+            objective_=found.objective,
+            C_=np.array([fit.C for fit in fits]),
+            kernel_scores_=np.array([fit.accuracy for fit in fits]),
+            status_=CONVERGED if finished and len(reached) == len(fits) else INTERRUPTED,
+        )
         return self
-
-    def _train(self, gram: Gram, machines: _Machines, tell: Tell) -> list[KernelFit]:
-        """Train the machines of all kernels; those that Ctrl-C left out say nothing.
-
-        Sets: ``status_``.
-        """
-        with single_threaded_blas():
-            found = each_kernel(gram, machines.train, gram.dtype, tell)
-        fits = [machines.blank() if fit is None else fit for fit in found]
-        if left_out := found.count(None):
-            worth = "The model returned is that of these kernels; the others have the weight zero."
-            self._interrupted(f"the machines of {len(fits) - left_out} of {len(fits)} kernels", worth)
-        return fits
-
-    def _interrupted(self, after: str, worth: str) -> None:
-        self.status_ = INTERRUPTED
-        warn_interrupted(type(self).__name__, after, worth)
 
     def _splits(self, y: np.ndarray, kept: np.ndarray, codes: np.ndarray) -> list[Split]:
         """Return the folds as positions among the samples of positive weight."""
@@ -214,41 +215,49 @@ class LPBetaClassifier(ScoreClassifier):
         splits: list[Split],
         tested: np.ndarray,
         tell: Tell,
-    ) -> float:
+    ) -> tuple[float, bool]:
         """Return the nu whose programme, on the held-out scores of a training fold, is right most often on the rest.
 
-        Sets: ``status_``, where Ctrl-C came; the folds before it then decide, and without any the largest nu, which is
-        above the error rate if one of them is.
+        The second value is False where Ctrl-C came: the folds before it then decide, and without any the largest nu,
+        which is above the error rate if one of them is.
         """
         nus = np.ravel(self.nu)
         if len(nus) == 1:
-            return float(nus[0])
+            return float(nus[0]), True
         right: list[list[float]] = []
         folds = [(np.intersect1d(train, tested), test) for train, test in splits]
         folds = [fold for fold in folds if len(fold[0])] or [(tested, tested)]
-        try:
+        with Recorder(tell) as recorder:
             for train, test in folds:
                 path = solve_lp_beta(scores[:, train], codes[train], nus, weight[train], self.per_class)
-                right.append([self._right(found.weights, scores[:, test], codes[test], weight[test]) for found in path])
-                tell({"done": len(right), "of": len(folds), "parts": "folds for nu"})
-        except KeyboardInterrupt:
+                right.append([_right(found.weights, scores[:, test], codes[test], weight[test]) for found in path])
+                recorder.record({"done": len(right), "of": len(folds), "parts": "folds for nu"})
+        if recorder.interrupted:
             taken = "the nu that was best on them" if right else "the largest nu"
-            self._interrupted(
-                f"{len(right)} of {len(folds)} folds that choose nu", f"The model returned takes {taken}."
-            )
-        return float(nus[int(np.argmax(np.sum(right, axis=0)))] if right else nus.max())
+            after = f"{len(right)} of {len(folds)} folds that choose nu"
+            warn_interrupted(type(self).__name__, after, f"The model returned takes {taken}.")
+        best = nus[int(np.argmax(np.sum(right, axis=0)))] if right else nus.max()
+        return float(best), not recorder.interrupted
 
-    @staticmethod
-    def _right(weights: np.ndarray, scores: np.ndarray, codes: np.ndarray, weight: np.ndarray) -> float:
-        """Return the weight of the samples that a mix of the scores classifies right."""
-        mixed = np.einsum("uk,knu->nu", np.broadcast_to(weights, (scores.shape[2], len(scores))), scores)
-        return float(weight @ (mixed.argmax(axis=1) == codes))
 
-    def _column_weights(self, columns: int) -> np.ndarray:
-        """Return the weights of each output, (columns, p); the one output of two classes has the mean of both."""
-        if columns == 1:
-            return np.atleast_2d(self.weights_).mean(axis=0)[None]
-        return np.broadcast_to(self.weights_, (columns, self.weights_.shape[-1]))
+def _right(weights: np.ndarray, scores: np.ndarray, codes: np.ndarray, weight: np.ndarray) -> float:
+    """Return the weight of the samples that a mix of the scores classifies right."""
+    mixed = np.einsum("uk,knu->nu", np.broadcast_to(weights, (scores.shape[2], len(scores))), scores)
+    return float(weight @ (mixed.argmax(axis=1) == codes))
+
+
+def column_weights(weights: np.ndarray, columns: int) -> np.ndarray:
+    """Return the weights of each output, (columns, p); the one output of two classes has the mean of both.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> column_weights(np.array([[1.0, 0.0], [0.5, 0.5]]), 1)
+    array([[0.75, 0.25]])
+    """
+    if columns == 1:
+        return np.atleast_2d(weights).mean(axis=0)[None]
+    return np.broadcast_to(weights, (columns, weights.shape[-1]))
 
 
 def by_class(scores: np.ndarray) -> np.ndarray:
@@ -270,17 +279,17 @@ class KernelFit:
 
 @dataclass(frozen=True)
 class _Machines:
-    """What it takes to train the machines of one kernel: labels (n, T), classes, weights, costs, folds, tolerance."""
+    """What the machines of one kernel are trained with: labels (n, T), classes, weights, costs, folds, tolerance."""
 
     labels: np.ndarray
     codes: np.ndarray
     weight: np.ndarray
-    costs: Sequence[float]
+    costs: np.ndarray
     splits: list[Split]
     tol: float
 
     def blank(self) -> KernelFit:
-        """Return machines that say nothing."""
+        """Return machines whose outputs are zero."""
         nothing = np.zeros(self.labels.shape)
         return KernelFit(np.nan, nothing, nothing[0], nothing, nothing, np.nan)
 
@@ -306,14 +315,14 @@ class _Machines:
         outputs = np.column_stack([fit.outputs for fit in fits])
         return KernelFit(self.costs[best], coef, intercept, outputs, total[best], float(accuracy[best]))
 
-    def _path(self, K: np.ndarray, train: np.ndarray, costs: Sequence[float] | None = None) -> list[list[SVCFit]]:
+    def _path(self, K: np.ndarray, train: np.ndarray, costs: np.ndarray | None = None) -> list[list[SVCFit]]:
         """Train the T machines at all costs, each from the one before."""
         path: list[list[SVCFit]] = []
         for C in self.costs if costs is None else costs:
-            starts = path[-1] if path else [None] * self.labels.shape[1]
+            starts: Sequence[SVCFit | None] = path[-1] if path else [None] * self.labels.shape[1]
             path.append(
                 [
-                    SVC(y, C * self.weight[train]).fit(K, start, self.tol)  # type: ignore[arg-type]
+                    SVC(y, C * self.weight[train]).fit(K, start, self.tol)
                     for y, start in zip(self.labels[train].T, starts, strict=True)
                 ]
             )

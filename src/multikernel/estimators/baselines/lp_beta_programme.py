@@ -27,7 +27,11 @@ class LPBeta:
 
 
 def solve_lp_beta(
-    scores: np.ndarray, codes: np.ndarray, nus: Sequence[float], weight: np.ndarray, per_class: bool = False
+    scores: np.ndarray,
+    codes: np.ndarray,
+    nus: Sequence[float] | np.ndarray,
+    weight: np.ndarray,
+    per_class: bool = False,
 ) -> list[LPBeta]:
     """Solve LP-beta, or LP-B, with HiGHS, for each nu from the solution of the one before.
 

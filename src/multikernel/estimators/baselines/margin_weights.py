@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from numbers import Real
 
-from multikernel.estimators.baselines.weights import KernelWeights, Targets
+from multikernel.estimators.baselines.weights import KernelWeights, TargetValues
 from multikernel.mixing import SmallestMargins, largest_margin, margin_table
 
 OBJECTIVES = ("mean", "smallest")
@@ -62,7 +62,7 @@ class KernelMarginWeights(KernelWeights):
         self.norm = norm
         self.objective = objective
 
-    def _learn(self, gram, targets: Targets, tell):
+    def _learn(self, gram, targets: TargetValues, tell):
         table = margin_table(gram, targets.values, targets.weight, targets.n_classes)
         if self.objective == "smallest":
             table = SmallestMargins(table.means, table.codes, table.weight)

@@ -8,8 +8,8 @@ touching what did not change: with S_j the sum of the m_j so far,
 
     sum_t m_j(t) theta_j(t) = S_j theta_j - sum over changes of (change) S_j(at that time).
 
-What was gathered since some moment, theta now minus what is left of theta then, is the better point of the dual: the
-first epochs are far from the optimum and would count as much as the last.
+The lower bound uses the coefficients gathered since the last restart: theta now minus the decayed theta of the restart.
+Those of the first epochs are far from the optimum, and would count as much as the later ones.
 """
 
 from __future__ import annotations
@@ -33,11 +33,7 @@ from multikernel.estimators.baselines.online_loops import (
 )
 from multikernel.gram.base import Gram
 from multikernel.gram.dense import AffineForm, DenseGram
-
-# coefficients below this fraction of the largest are rounding
-_ROUNDING = 1e-11
-# bytes of kernel rows that are fetched together where the kernels do not lie in memory as they are
-_ROW_BYTES = 16 << 20
+from multikernel.kernels.base import BLOCK_BYTES, ROUNDING
 
 
 @dataclass(frozen=True)
@@ -77,7 +73,7 @@ class Blocks(ABC):
     A : ndarray of shape (n, c)
         Coefficients of the samples, in units of the factor.
     left : float
-        What is left of theta as it was at the last `restart`, as a factor.
+        Factor by which theta of the last `restart` has decayed since.
     """
 
     n_blocks: int
@@ -98,7 +94,7 @@ class Blocks(ABC):
         """Let the learner ``rule`` visit samples in this order; sets everything above."""
 
     def current(self, rule: int, limits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the factors m and the norms of the blocks of the predictor as it stands."""
+        """Return the factors m and the norms of the blocks of the current predictor."""
         m = np.empty(self.n_blocks)
         current(rule, self.state, limits, self.squares, m)
         return m, m * np.sqrt(np.maximum(self.squares, 0.0))
@@ -129,8 +125,8 @@ class Blocks(ABC):
 
     def _gathered_coefficients(self) -> np.ndarray:
         A = self.A - self.left * self._before[0]
-        # what is left of a difference of equal numbers is no violation
-        A[np.abs(A) <= _ROUNDING * np.abs(self.A).max(initial=0.0)] = 0.0
+        # a difference of equal numbers leaves rounding, which is no violation
+        A[np.abs(A) <= ROUNDING * np.abs(self.A).max(initial=0.0)] = 0.0
         return A
 
     def fold(self) -> None:
@@ -191,7 +187,8 @@ class KernelBlocks(Blocks):
             if len({(M.dtype, M.flags.c_contiguous, M.flags.f_contiguous) for M in matrices}) == 1:
                 self._matrices, form = List(matrices), gram.form
         unit = np.zeros((0, 0)) if form.u is None else form.u
-        left, right = (np.zeros((0, 0, 0)), np.zeros((0, 0, 0))) if form.A is None else (form.A, form.B)
+        none = np.zeros((0, 0, 0))
+        left, right = (none, none) if form.A is None or form.B is None else (form.A, form.B)
         self._form = form.scale, unit, left, right
         self._low = np.zeros((2, self.n_blocks, n_classes, left.shape[2]))
         self.late = np.zeros((self.n_samples if average else 0, n_classes, self.n_blocks))
@@ -201,7 +198,7 @@ class KernelBlocks(Blocks):
         if self._matrices is not None:
             self._visit(rule, self._matrices, order, order, y, cost, limits)
             return
-        size = max(8, _ROW_BYTES // (self.n_blocks * self.n_samples * self.gram.dtype.itemsize))
+        size = max(1, BLOCK_BYTES // (self.n_blocks * self.n_samples * self.gram.dtype.itemsize))
         for first in range(0, len(order), size):
             part = order[first : first + size]
             self._visit(rule, List(self.gram.rows(part)), np.arange(len(part)), part, y, cost, limits)
@@ -288,7 +285,7 @@ class FeatureBlocks(Blocks):
         self.diag = np.column_stack([np.einsum("id,id->i", part, part) for part in self._split(self.X)])
 
     def as_stream(self, epochs: float = 1.0) -> FeatureBlocks:
-        """Return what further samples may be added to: theta of one epoch, and no samples."""
+        """Return a copy for further samples: theta divided by the number of epochs, and no samples."""
         other = object.__new__(FeatureBlocks)
         other.__dict__.update(self.__dict__)
         other.theta, other.squares = self.theta / epochs, self.squares / epochs**2

@@ -6,7 +6,7 @@ most dangerous wrong class:
     w_j = m_j theta_j,   m_j = factor / ||theta_j||  v_j (v_j / ||v||_q)^(q-2),   v_j = max(0, ||theta_j|| - threshold)
     if 1 + f_u - f_y > 0:    theta <- decay theta + eta z
 
-theta is kept as ``state[SIZE]`` times what the arrays hold, so that decay is one product. Squared norms of the blocks
+theta is ``state[SIZE]`` times the stored array, so that decay is one product. Squared norms of the blocks
 are kept up to date from the outputs of the sample visited. Features: theta is (c, D). Kernels: theta_j is
 sum_i phi_j(x_i) A_i, and its outputs are read from what is stored of kernel j, K~ = s u u' K - L R' - R L':
 
@@ -26,7 +26,7 @@ STEPS, SIZE, TAUS, TOTAL = 0, 1, 2, 3
 LAM, SPARSE, POWER, RADIUS = 0, 1, 2, 3
 # the learners: UFO-MKL over a sample and over a stream, the first and the second stage of OBSCURE
 UFO, STREAM, FIRST, SECOND = 0, 1, 2, 3
-# violations whose rows are added to the outputs together
+# violations whose rows are added to the outputs together: more rows share a pass over the outputs, but wait longer
 _WAITING = 8
 _REASSOC = {"reassoc", "contract", "nsz"}
 
@@ -49,7 +49,7 @@ def block_norm(squares, size, threshold, q):
 
 @njit(cache=True, nogil=True)
 def mirror(squares, size, threshold, factor, q, m):
-    """Set m_j with w_j = m_j times what the arrays hold; return ||v||_q."""
+    """Set m_j with w_j = m_j times the stored theta_j; return ||v||_q."""
     norm = block_norm(squares, size, threshold, q)
     for j in range(squares.shape[0]):
         theta = size * np.sqrt(max(squares[j], 0.0))
@@ -60,7 +60,7 @@ def mirror(squares, size, threshold, factor, q, m):
 
 @njit(cache=True, nogil=True)
 def current(rule, state, limits, squares, m):
-    """Set m_j of the learner as it stands; return the norm of theta.
+    """Set m_j of the current predictor; return the norm of theta.
 
     UFO minimises t h(w) - <theta, w>; a stream has lambda = 1/(C t), whatever its length.
     """
@@ -99,7 +99,7 @@ def rates(rule, state, limits, loss, cost, diag, norm):
         if length == 0.0:
             return 1.0, 0.0
         return 1.0, cost * max(0.0, min(1.0, 1.0 - 2.0 * (1.0 - loss) / length**2))
-    # Do, Le, Foo 2009: as strongly convex as it needs to be
+    # Do, Le, Foo 2009: tau adds as much strong convexity as the slope requires
     slope = cost * length + lam / q * norm
     known = lam * state[STEPS] + state[TAUS]
     state[TAUS] += 0.5 * (np.sqrt(known * known + q * (slope / radius) ** 2) - known)
@@ -109,7 +109,7 @@ def rates(rule, state, limits, loss, cost, diag, norm):
 
 @njit(cache=True, nogil=True)
 def update(rule, state, limits, loss, cost, diag, norm, g, y, u, squares):
-    """Move theta in size and norm; return the coefficient of z in units of what the arrays hold."""
+    """Move theta in size and norm; return the coefficient of z in units of the stored theta."""
     decay, eta = rates(rule, state, limits, loss, cost, diag, norm)
     if decay > 0.0:
         state[SIZE] *= decay

@@ -4,14 +4,13 @@
     D(A) = sum_i A_{i,y_i} - h*(theta(A)),                h*(theta) = ||(||theta_j|| - a)_+||_q^2 / (2 lambda)
 
 with 1/r + 1/q = 1, theta_j(A) = sum_i phi_j(x_i) A_i, A_i 1 = 0 and A_iu <= c_i [u = y_i] / n. Every D(A) is a lower
-bound on every P(w). A violation adds e_y - e_u to the row of its sample, so that what a learner has gathered is such an
-A once it is divided by the steps. The bound kept is the best over the epochs, each for what was gathered in at least
-the last half of them, times the best factor that the bounds of A allow.
+bound on every P(w). A violation adds e_y - e_u to the row of its sample, so that the gathered coefficients, divided by
+the number of steps, are such an A. The bound kept is the best over the epochs; each takes the coefficients gathered in
+at least the last half of the epochs, times the best factor that the bounds on A allow.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,16 +18,14 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from multikernel.certificate import relative_gap
+from multikernel.certificate import ROUNDING, relative_gap
 from multikernel.estimators.baselines.online_blocks import Blocks
 from multikernel.solution import CONVERGED, INTERRUPTED, MAX_ITER, SETTLED
+from multikernel.solve import Recorder
 
-# objectives below this count as zero
-_FLOOR = 1e-13
-# averages cost a pass over the kernels: evaluated after so many epochs, when they have grown by this factor, and last
-_FIRST_CHECK, _SPACING = 16, 1.5
-# every epoch is evaluated up to this many, then one in fifty of those so far
-_EACH, _SPARSELY = 100, 1.02
+# a predictor is evaluated when the epochs have grown by this factor: after each of the first hundred, then more rarely,
+# since an evaluation costs a part of an epoch
+_GROWTH = 1.01
 
 
 @dataclass(frozen=True)
@@ -65,7 +62,7 @@ class Penalty:
         return max(-float(found.fun), linear - self.conjugate(norms))
 
     def limits(self, radius: float = np.inf) -> np.ndarray:
-        """Return what the compiled loops read."""
+        """Return lambda, a, q and R as the compiled loops read them."""
         return np.array([self.lam, self.sparse, self.q, radius])
 
 
@@ -75,7 +72,7 @@ def _norm(x: np.ndarray, power: float) -> float:
 
 
 def power_for(p: int, block_norm: float | None = None) -> float:
-    """Return q of the mixed norm (2, r): that of r = ``block_norm``, or max(2, 2 ln p).
+    """Return q = r / (r - 1) of the mixed norm (2, r) for r = ``block_norm``; without r, max(2, 2 ln p).
 
     Examples
     --------
@@ -97,12 +94,15 @@ class Sample:
         Factors c_i of the losses, of mean one over the samples that are learned from.
     train, held_out : ndarrays of int
         The samples to learn from, and those that tell when to stop (empty where none do).
+    total : float
+        Weight of the samples to learn from.
     """
 
     y: np.ndarray
     cost: np.ndarray
     train: np.ndarray
     held_out: np.ndarray
+    total: float = np.nan
 
     def loss(self, f: np.ndarray) -> float:
         """Return the mean loss of outputs (n, c) over the samples to learn from."""
@@ -139,8 +139,8 @@ class Result:
     curvature : ndarray of shape (p,)
         tr A'K_j A / tr A'A of the last coefficients; negative for a kernel that is not positive semidefinite.
     history : dict of lists
-        One entry per evaluation (after every epoch up to 100, then after every fiftieth part of them, and last): epoch,
-        time, primal, upper, lower, gap, active and, where samples are held out, score.
+        One entry per evaluation, which is every epoch up to 100: time, epoch, primal, upper, lower, gap, active and,
+        where samples are held out, score.
     """
 
     model: Any
@@ -157,7 +157,7 @@ class Result:
     @property
     def gap(self) -> float:
         """Relative duality gap."""
-        return relative_gap(self.upper, self.lower, _FLOOR)
+        return relative_gap(self.upper, self.lower, ROUNDING)
 
 
 class Run:
@@ -188,15 +188,13 @@ class Run:
         self.blocks, self.sample, self.penalty, self.rule = blocks, sample, penalty, rule
         self.limits, self.average, self.seed = penalty.limits(radius), average, seed
         self.epoch, self.window = 0, 1
-        self._dear = 0
         self.best: Sequence[Any] | None = None
         self.norms, self.upper, self.lower = np.zeros(blocks.n_blocks), np.inf, -np.inf
         self.score = -np.inf
-        self.history: dict[str, list] = {}
 
     def visit(self) -> None:
         """One epoch: every sample once, in a random order."""
-        if self.epoch + 1 >= 2 * self.window:
+        if self._window_ends():
             self.window = self.epoch + 1
             self.blocks.restart()
         order = self.seed.permutation(self.sample.train)
@@ -204,12 +202,16 @@ class Run:
         self.blocks.fold()
         self.epoch += 1
 
+    def _window_ends(self) -> bool:
+        """Whether the next epoch begins a new window of the average and of the bound, twice as long as the last."""
+        return self.epoch + 1 >= 2 * self.window
+
     def last(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the factors m and the norms of the current predictor."""
         return self.blocks.current(self.rule, self.limits)
 
     def bound(self) -> float:
-        """Return D of what was gathered."""
+        """Return D of the coefficients gathered in this window."""
         sample, n = self.sample, len(self.sample.train)
         A, squares = self.blocks.gathered()
         own = A[np.arange(len(A)), sample.y][sample.train]
@@ -226,12 +228,11 @@ class Run:
         f = self.blocks.outputs(m)
         primal = self.penalty.value(norms) + self.sample.loss(f)
         self._offer(primal, f, norms, lambda: (self.blocks.predictor(m), self.blocks.known_outputs(m)))
-        due = final or self.epoch >= max(_FIRST_CHECK, _SPACING * self._dear)
-        if self.average and due:
+        # an average costs a pass over the kernels: it is evaluated when it is complete, before the next one begins
+        if self.average and (final or self._window_ends()):
             norms, f, *known = self.blocks.averaged((self.epoch - self.window + 1) * len(self.sample.train))
             self._offer(self.penalty.value(norms) + self.sample.loss(f), f, norms, lambda: known)
         self.lower = max(self.lower, self.bound())
-        self._dear = self.epoch if due else self._dear
         return primal
 
     def _offer(self, primal: float, f: np.ndarray, norms: np.ndarray, model: Callable[[], Sequence[Any]]) -> None:
@@ -247,33 +248,27 @@ class Run:
         self, max_iter: int, tol: float, patience: int | None = None, callback: Callable[[dict], None] | None = None
     ) -> Result:
         """Run epochs until the relative gap, the patience or their number is reached."""
-        began, status, idle, looked = time.perf_counter(), MAX_ITER, 0, 0
+        status, idle, looked = MAX_ITER, 0, 0
         held = len(self.sample.held_out) > 0
-        try:
+        with Recorder(callback) as recorder:
             while self.epoch < max_iter:
                 self.visit()
-                if not held and _EACH < self.epoch < min(_SPARSELY * looked, max_iter):
+                if not held and self.epoch < min(_GROWTH * looked, max_iter):
                     continue
                 before, looked = self.score, self.epoch
                 primal = self.check(final=self.epoch == max_iter)
-                row = {
-                    "epoch": self.epoch,
-                    "time": time.perf_counter() - began, "primal": primal, "upper": self.upper, "lower": self.lower,
-                    "gap": relative_gap(self.upper, self.lower, _FLOOR), "active": int(np.count_nonzero(self.norms)),
-                    **({"score": self.score} if held else {}),
-                }  # fmt: skip
-                for key, value in row.items():
-                    self.history.setdefault(key, []).append(value)
-                if callback:
-                    callback(row)
-                if row["gap"] <= tol:
+                gap = relative_gap(self.upper, self.lower, ROUNDING)
+                row = {"epoch": self.epoch, "primal": primal, "upper": self.upper, "lower": self.lower, "gap": gap}
+                score = {"score": self.score} if held else {}
+                recorder.record({**row, "active": int(np.count_nonzero(self.norms)), **score})
+                if gap <= tol:
                     status = CONVERGED
                     break
                 idle = 0 if self.score > before else idle + 1
                 if held and patience is not None and idle >= patience:
                     status = SETTLED
                     break
-        except KeyboardInterrupt:
+        if recorder.interrupted:
             status = INTERRUPTED
         if self.best is None:
             m, self.norms = self.last()
@@ -283,5 +278,5 @@ class Run:
         model, outputs = self.best
         return Result(
             model, outputs, self.norms, self.upper, min(self.lower, self.upper), float(self.limits[3]),
-            self.epoch, status, curvature, self.history,
+            self.epoch, status, curvature, recorder.history,
         )  # fmt: skip

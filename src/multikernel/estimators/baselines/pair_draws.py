@@ -11,21 +11,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from multikernel.estimators.baselines.weights import Targets, rows_at_once
+from multikernel.estimators.baselines.weights import TargetValues, row_blocks
 from multikernel.gram.base import Gram
 
-# entries (m, p), labels, costs, and where these m pairs stand among all
+# values (m, p), labels and costs of m pairs, and their positions among all pairs
 Block = tuple[np.ndarray, np.ndarray, np.ndarray, slice]
 
 
-def _row_blocks(gram: Gram, rows: np.ndarray) -> Iterator[np.ndarray]:
-    size = rows_at_once(gram)
-    for lo in range(0, len(rows), size):
-        yield rows[lo : lo + size]
-
-
-def kind_shares(targets: Targets, balanced: bool) -> np.ndarray:
-    """Return the total cost of the pairs between classes and within them: one half each, or as they are."""
+def kind_shares(targets: TargetValues, balanced: bool) -> np.ndarray:
+    """Return the total cost of the pairs between classes and within them: one half each, or their shares."""
     if balanced:
         return np.array([0.5, 0.5])
     sums = np.bincount(targets.values, targets.weight)
@@ -38,7 +32,7 @@ class AllPairs:
     """Every pair, read anew from the Gram each time."""
 
     gram: Gram
-    targets: Targets
+    targets: TargetValues
     balanced: bool
 
     def __len__(self) -> int:
@@ -52,7 +46,7 @@ class AllPairs:
         totals = np.array([float(w.sum()) ** 2 - within, within])
         factor = kind_shares(self.targets, self.balanced) / totals
         done = 0
-        for rows in _row_blocks(self.gram, np.arange(n)):
+        for rows in row_blocks(self.gram, np.arange(n)):
             block = self.gram.rows(rows)
             i = np.repeat(np.arange(len(rows)), n - rows)
             j = np.concatenate([np.arange(row, n) for row in rows])
@@ -77,14 +71,14 @@ class DrawnPairs:
         yield self.Z, self.labels, self.costs, slice(0, len(self.labels))
 
 
-def draw_pairs(gram: Gram, targets: Targets, count: int, balanced: bool, rng: np.random.RandomState) -> DrawnPairs:
+def draw_pairs(gram: Gram, targets: TargetValues, count: int, balanced: bool, rng: np.random.RandomState) -> DrawnPairs:
     """Draw pairs without replacement: equal numbers within and between classes where balanced.
 
     Parameters
     ----------
     gram : Gram
         The kernels.
-    targets : Targets
+    targets : TargetValues
         Classes and sample weights.
     count : int
         Number of pairs, at most.
@@ -120,7 +114,7 @@ def _draw(y: np.ndarray, same: bool, wanted: int, there: int, rng: np.random.Ran
     found = np.zeros(0, np.int64)
     while len(found) < wanted:
         i, j = np.sort(rng.randint(n, size=(2, 2 * wanted)), axis=0)
-        # a pair off the diagonal is drawn in two orders
+        # a pair off the diagonal can be drawn in two orders, one on the diagonal in one
         once = (i != j) | (rng.rand(len(i)) < 0.5)
         fits = ((y[i] == y[j]) == same) & once
         found = np.unique(np.concatenate([found, i[fits] * n + j[fits]]))
@@ -131,7 +125,7 @@ def _gather(gram: Gram, i: np.ndarray, j: np.ndarray) -> np.ndarray:
     """Return the entries (i, j) of all kernels, shape (m, p)."""
     Z = np.empty((len(i), gram.n_kernels), gram.dtype)
     order = np.argsort(i, kind="stable")
-    for rows in _row_blocks(gram, np.unique(i)):
+    for rows in row_blocks(gram, np.unique(i)):
         first = np.searchsorted(i, rows[0], "left", sorter=order)
         at = order[first : np.searchsorted(i, rows[-1], "right", sorter=order)]
         Z[at] = gram.rows(rows)[:, np.searchsorted(rows, i[at]), j[at]].T

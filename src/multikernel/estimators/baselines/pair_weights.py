@@ -17,19 +17,17 @@ from numba import njit
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
+from multikernel.estimators.baselines.messages import Tell, warn_interrupted
 from multikernel.estimators.baselines.pair_draws import AllPairs, DrawnPairs, draw_pairs
-from multikernel.estimators.baselines.weights import KernelWeights, Tell, shares, warn_interrupted
+from multikernel.estimators.baselines.weights import KernelWeights, shares
 from multikernel.kernels.base import is_integer, is_real
 from multikernel.solution import CONVERGED, INTERRUPTED, MAX_ITER
+from multikernel.solve import Recorder
 
-# pairs that "auto" draws: between so few and so many, a part of the entries of a kernel
-_LEAST, _MOST, _PART = 5_000, 100_000, 16
-# pairs that are multiplied in float64 at once
-_CHUNK = 4096
-# pairs in random order: all by themselves where there are few, else in runs
-_FEW, _RUN = 4096, 16
-# sweeps between two certificates
-_CHECK = 5
+# pairs that "auto" draws for each sample: more are nearer to all pairs, and take longer
+_PAIRS = 40
+# pairs that are visited together: longer runs are read faster from memory, shorter ones are a better random order
+_RUN = 16
 
 
 class BinaryMKLWeights(KernelWeights):
@@ -46,8 +44,8 @@ class BinaryMKLWeights(KernelWeights):
     reg : float, default=1e-2
         lambda, the weight of the penalty.
     max_pairs : int, "auto" or None, default="auto"
-        Number of pairs that are drawn; "auto" for one in eight of all pairs, but no fewer than 5000 and no more than
-        100000. None takes all pairs, streamed from the kernels in every sweep.
+        Number of pairs that are drawn; "auto" for 40 times the number of samples. None takes all pairs, streamed from
+        the kernels in every sweep.
     balanced : bool, default=True
         Whether pairs within and between classes weigh the same: as many of each are drawn, or, of all pairs, each
         kind has half of the costs. Otherwise all pairs weigh the same.
@@ -112,8 +110,7 @@ class BinaryMKLWeights(KernelWeights):
         if self.max_pairs is None:
             pairs = AllPairs(gram, targets, self.balanced)
         else:
-            n = gram.n_samples
-            count = int(np.clip(n * n // _PART, _LEAST, _MOST)) if isinstance(self.max_pairs, str) else self.max_pairs
+            count = _PAIRS * gram.n_samples if isinstance(self.max_pairs, str) else self.max_pairs
             pairs = draw_pairs(gram, targets, count, self.balanced, check_random_state(self.random_state))
         self.n_pairs_ = len(pairs)
         theta = self._ascend(pairs, gram.n_kernels, tell)
@@ -133,40 +130,35 @@ class BinaryMKLWeights(KernelWeights):
         Ctrl-C passes through before the first certificate.
         """
         alpha, theta = np.zeros(len(pairs)), np.zeros(p)
-        best, upper, lower = theta.copy(), np.inf, -np.inf
+        best, upper, lower, gap = theta.copy(), np.inf, -np.inf, np.inf
         shuffle = np.random.default_rng(0)
-        self.status_ = MAX_ITER
-        try:
-            for sweep in range(1, self.max_iter + 1):
+        with Recorder(tell) as recorder:
+            while recorder.n_rows < self.max_iter and gap > self.tol:
                 for Z, labels, costs, at in pairs:
                     order = _order(len(labels), shuffle)
                     ascend_pairs(Z, labels, costs, order, self.reg, alpha[at], theta)
-                self.n_iter_ = sweep
-                if sweep % _CHECK and sweep < self.max_iter:
-                    continue
-                quad = 0.5 * float(np.sum(np.maximum(theta, 0.0) ** 2)) / self.reg
-                now = quad + sum(float(costs @ _hinge(theta / self.reg, Z, labels)) for Z, labels, costs, _ in pairs)
+                mu = np.maximum(theta, 0.0) / self.reg
+                quad = 0.5 * self.reg * float(mu @ mu)
+                now = quad + sum(pair_loss(Z, labels, costs, mu) for Z, labels, costs, _ in pairs)
                 lower = max(lower, float(alpha.sum()) - quad)
                 if now < upper:
                     upper, best = now, theta.copy()
-                tell({"gap": max(upper - lower, 0.0) / upper, "active": int(np.count_nonzero(best > 0))})
-                if upper - lower <= self.tol * upper:
-                    break
-        except KeyboardInterrupt:
-            if upper == np.inf:
-                raise
-            self.status_ = INTERRUPTED
-        self.objective_ = upper
-        self.duality_gap_ = max(upper - lower, 0.0) / upper
-        if self.duality_gap_ <= self.tol:
+                gap = max(upper - lower, 0.0) / upper
+                recorder.record({"gap": gap, "active": int(np.count_nonzero(best > 0))})
+        if upper == np.inf:
+            raise KeyboardInterrupt
+        self.n_iter_, self.objective_, self.duality_gap_ = recorder.n_rows, upper, gap
+        if gap <= self.tol:
             self.status_ = CONVERGED
-        elif self.status_ == INTERRUPTED:
-            worth = f"The weights are the best found, certified to within a relative gap of {self.duality_gap_:.2g}."
+        elif recorder.interrupted:
+            self.status_ = INTERRUPTED
+            worth = f"The weights are the best found, certified to within a relative gap of {gap:.2g}."
             warn_interrupted(type(self).__name__, f"{self.n_iter_} sweeps", worth)
         else:
+            self.status_ = MAX_ITER
             warnings.warn(
                 f"BinaryMKLWeights reached max_iter: after {self.n_iter_} sweeps the relative duality gap is "
-                f"{self.duality_gap_:.2g}, above tol={self.tol:g}: raise max_iter, tol or reg.",
+                f"{gap:.2g}, above tol={self.tol:g}: raise max_iter, tol or reg.",
                 ConvergenceWarning,
                 stacklevel=4,
             )
@@ -175,16 +167,21 @@ class BinaryMKLWeights(KernelWeights):
 
 def _order(m: int, rng: np.random.Generator) -> np.ndarray:
     """Return a random order of runs of neighbours, which are read faster than scattered pairs; each run random too."""
-    run = 1 if m < _FEW else _RUN
-    starts = run * rng.permutation(-(-m // run))
-    order = (starts[:, None] + rng.permutation(run)).ravel()
+    starts = _RUN * rng.permutation(-(-m // _RUN))
+    order = (starts[:, None] + rng.permutation(_RUN)).ravel()
     return order[order < m]
 
 
-def _hinge(theta: np.ndarray, Z: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    mu = np.maximum(theta, 0.0)
-    margins = np.concatenate([Z[lo : lo + _CHUNK] @ mu for lo in range(0, len(Z), _CHUNK)])
-    return np.maximum(0.0, 1.0 - labels * margins)
+@njit(cache=True, nogil=True)
+def pair_loss(Z, labels, costs, mu):
+    """sum_e c_e max(0, 1 - t_e mu'z_e), in float64."""
+    total = 0.0
+    for e in range(Z.shape[0]):
+        z, margin = Z[e], 0.0
+        for k in range(Z.shape[1]):
+            margin += mu[k] * z[k]
+        total += costs[e] * max(0.0, 1.0 - labels[e] * margin)
+    return total
 
 
 @njit(cache=True, nogil=True)

@@ -1,4 +1,4 @@
-"""Weights from what each kernel achieves alone, under cross-validation.
+"""Weights from the validated score of each kernel alone.
 
 BestSingleKernel   beta = 1 at the kernel of the best mean score pi_k, 0 elsewhere
 PWMK               beta_k proportional to max(0, pi_k - threshold)
@@ -11,14 +11,8 @@ from typing import Any
 import numpy as np
 
 from multikernel.estimators.baselines.each_kernel import validated_scores
-from multikernel.estimators.baselines.weights import (
-    KernelWeights,
-    Rules,
-    Targets,
-    Tell,
-    shares,
-    warn_interrupted,
-)
+from multikernel.estimators.baselines.messages import Tell, warn_interrupted
+from multikernel.estimators.baselines.weights import KernelWeights, Rules, TargetValues, shares
 from multikernel.gram.base import Gram
 from multikernel.kernels.base import is_integer, is_real
 from multikernel.solution import INTERRUPTED
@@ -39,13 +33,13 @@ _RULES: Rules = {
 
 
 class _Validated(KernelWeights):
-    """What both share: the mean score of each kernel."""
+    """Base class: the mean score of each kernel."""
 
     estimator: Any
     cv: Any
     scoring: Any
 
-    def _means(self, gram: Gram, targets: Targets, tell: Tell) -> np.ndarray:
+    def _means(self, gram: Gram, targets: TargetValues, tell: Tell) -> np.ndarray:
         """Return the mean scores, minus infinity for kernels that Ctrl-C left out.
 
         Sets: ``scores_`` and ``status_``.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,24 +14,30 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from multikernel.estimators.base import BaseMKL
 from multikernel.estimators.baselines import AlignFWeights, KernelWeights
-from multikernel.estimators.baselines.weights import check_vector
-from multikernel.estimators.classes import check_classes
-from multikernel.estimators.validation import check_numbers, check_parameters, check_samples, check_weight
-from multikernel.kernels.bank import take_rows
+from multikernel.estimators.baselines.messages import telling
+from multikernel.estimators.docstrings import documented
+from multikernel.estimators.validation import (
+    Rule,
+    Samples,
+    check_classes,
+    check_parameters,
+    check_regression,
+    check_samples,
+    check_vector,
+    require_that,
+)
+from multikernel.gram.base import Gram
+from multikernel.kernels.base import BLOCK_BYTES
 from multikernel.solution import CONVERGED
 from multikernel.threads import resolve_threads, single_threaded_blas
-from multikernel.training.core import TrainingKernels
 from multikernel.training.mixture import SPARSE, Mixture, combined_kernel, linear_coefficients, make_mixture
-from multikernel.training.progress import progress
-from multikernel.training.publish import GramInfo, contributions
-
-# outputs whose parts by kernel are held at once
-_COLUMNS = 8
+from multikernel.training.prepare import prepare
+from multikernel.training.publish import contributions, gram_info
 
 
 def _is_estimator(value: Any) -> bool:
-    """Whether this is None or an estimator, and not the class of one."""
-    return value is None or (hasattr(value, "fit") and hasattr(value, "get_params") and not isinstance(value, type))
+    """Whether this is an estimator, and not the class of one."""
+    return hasattr(value, "fit") and hasattr(value, "get_params") and not isinstance(value, type)
 
 
 def _inner_has(name: str):
@@ -43,12 +50,23 @@ def _inner_has(name: str):
     return check
 
 
+@dataclass(frozen=True)
+class MixedPredictor:
+    """A predictor of scikit-learn on the mix of the kernels."""
+
+    mixture: Mixture
+    predictor: Any
+
+    def evaluate(self, X: Any, n_threads: int = 1, method: str = "predict") -> np.ndarray:
+        """Return the result of a method of the predictor on valid samples."""
+        return self.mixture.map(X, getattr(self.predictor, method), n_threads)
+
+
 class TwoStage(BaseMKL):
     """What both two-stage estimators share."""
 
     weights: Any
     estimator: Any
-    _mixture: Mixture
     _task: str
     _default: Any
 
@@ -64,6 +82,7 @@ class TwoStage(BaseMKL):
         memory_limit=None,
         n_jobs=None,
         verbose=0,
+        callback=None,
     ):
         self.kernels = kernels
         self.weights = weights
@@ -74,6 +93,7 @@ class TwoStage(BaseMKL):
         self.memory_limit = memory_limit
         self.n_jobs = n_jobs
         self.verbose = verbose
+        self.callback = callback
 
     def _predictor(self) -> Any:
         return self._default(kernel="precomputed") if self.estimator is None else self.estimator
@@ -84,80 +104,72 @@ class TwoStage(BaseMKL):
         example = f"{self._default.__name__}(kernel='precomputed')"
 
         def takes_kernel(value: Any) -> bool:
-            if value is None:
-                return True
             return bool(_is_estimator(value) and right(value) and get_tags(value).input_tags.pairwise)
 
         check_parameters(
             self,
-            weights=(_is_estimator, "None or a weights object such as those of multikernel.estimators.baselines"),
-            estimator=(takes_kernel, f"None or a {word} that takes a precomputed kernel, such as {example}"),
+            weights=Rule(
+                "None or a weights object such as those of multikernel.estimators.baselines",
+                none=True,
+                check=lambda value: require_that(_is_estimator(value)),
+            ),
+            estimator=Rule(
+                f"None or a {word} that takes a precomputed kernel, such as {example}",
+                none=True,
+                check=lambda value: require_that(takes_kernel(value)),
+            ),
         )
 
-    def _fit_stages(self, X: Any, weight: Any, y: np.ndarray, codes: np.ndarray, own: np.ndarray | None) -> None:
+    def _fit_stages(self, samples: Samples, y: np.ndarray) -> None:
         """Learn the weights, then the predictor.
+
+        Sets: every fitted attribute.
 
         Parameters
         ----------
-        X, weight : samples and their weights
-            What kernels are made of.
-        y, codes : ndarrays
-            Targets of the samples of positive weight, for the predictor and for the weights.
-        own : ndarray or None
-            The weights of these samples.
+        samples : Samples
+            Valid samples; the predictor is trained on their targets.
+        y : ndarray
+            What the weights are learned from: numbers of the classes, or the targets themselves.
         """
-        kernels = self._make_kernels(X, weight)
+        settings, weight = self._settings(callback=self.callback), samples.weight
+        prepared = prepare(self.kernels, samples.X, weight, settings)
+        gram = prepared.gram
         rule = AlignFWeights() if self.weights is None else clone(self.weights)
-        # other objects need only know what fit(stack, y, sample_weight) is
-        with progress(self.verbose, getattr(rule, "tol", 0.0), type(rule).__name__) as show:
-            known = isinstance(rule, KernelWeights)
-            options: dict[str, Any] = {"task": self._task, "callback": show} if known else {}
-            rule.fit(kernels.gram, codes, own, **options)
-        p, owner = kernels.gram.n_kernels, type(self).__name__
+        with telling(replace(settings, tol=getattr(rule, "tol", 0.0)), type(rule).__name__) as tell:
+            # an object from elsewhere has fit(stack, y, sample_weight) alone
+            if isinstance(rule, KernelWeights):
+                rule.fit(gram, y, weight, task=self._task, callback=tell)
+            else:
+                rule.fit(gram, y, weight)
+        p, owner = gram.n_kernels, type(self).__name__
         what = f"The 'weights' parameter of {owner} must set weights_ to {p} non-negative numbers, one per kernel"
         beta = check_vector(getattr(rule, "weights_", None), p, what, lambda weights: weights >= 0)
-        self.weights_estimator_ = rule
-        self.status_ = getattr(rule, "status_", CONVERGED)
-        self.weights_ = beta
-        self.kernel_names_ = list(kernels.names)
         model = clone(self._predictor())
-        options = {}
-        if own is not None:
-            if not has_fit_parameter(model, "sample_weight"):
-                raise ValueError(
-                    f"The 'estimator' parameter of {type(self).__name__} must take sample weights. "
-                    f"Got {model!r}, whose fit does not."
-                )
-            options = {"sample_weight": own}
-        self.estimator_ = model.fit(combined_kernel(kernels.gram, beta), y, **options)
-        wanted = model.support_ if isinstance(model, SPARSE) else None
-        self._mixture = make_mixture(kernels, beta, wanted)
-        self.gram_ = GramInfo(kernels.gram.kind, str(kernels.gram.dtype), kernels.gram.nbytes)
-        self._contribute(kernels, beta, own)
-
-    def _contribute(self, kernels: TrainingKernels, beta: np.ndarray, weight: np.ndarray | None) -> None:
-        """Set the contributions of the kernels where the predictor is linear in its kernel."""
+        if weight is not None and not has_fit_parameter(model, "sample_weight"):
+            raise ValueError(
+                f"The 'estimator' parameter of {owner} must take sample weights. Got {model!r}, whose fit does not."
+            )
+        model.fit(combined_kernel(gram, beta), samples.y, **({} if weight is None else {"sample_weight": weight}))
+        mixture = make_mixture(prepared, beta, model.support_ if isinstance(model, SPARSE) else None)
+        self.model_ = MixedPredictor(mixture, model)
         self.__dict__.pop("kernel_contributions_", None)
-        coef = linear_coefficients(self.estimator_, kernels.gram.n_samples)
-        if coef is None:
-            return
-        total, size = np.zeros(len(beta)), 0.0
-        active = np.flatnonzero(beta)
-        with single_threaded_blas():
-            for lo in range(0, coef.shape[1], _COLUMNS):
-                outputs = kernels.gram.apply(coef[:, lo : lo + _COLUMNS], active)
-                mixed = np.tensordot(beta[active], outputs, 1)
-                mixed = mixed - np.average(mixed, axis=0, weights=weight)
-                spread = float(np.average(np.sum(mixed**2, axis=1), weights=weight))
-                total[active] += spread * contributions(beta[active], outputs, weight)
-                size += spread
-        self.kernel_contributions_ = total / size if size > 0 else total
+        self.__dict__.update(
+            weights_=beta,
+            kernel_names_=list(prepared.names),
+            weights_estimator_=rule,
+            estimator_=model,
+            status_=getattr(rule, "status_", CONVERGED),
+            gram_=gram_info(gram),
+        )
+        coef = linear_coefficients(model, gram.n_samples)
+        if coef is not None:
+            self.kernel_contributions_ = mean_contributions(gram, beta, coef, weight)
 
     def _ask(self, method: str, X: Any) -> np.ndarray:
-        """Return what a method of the predictor says about new samples."""
+        """Return the result of a method of the predictor on new samples."""
         check_is_fitted(self)
-        X = check_samples(self, X, reset=False)
-        return self._mixture.map(X, getattr(self.estimator_, method), resolve_threads(self.n_jobs))
+        return self.model_.evaluate(check_samples(self, X, reset=False), resolve_threads(self.n_jobs), method)
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the prediction of each sample.
@@ -174,35 +186,60 @@ class TwoStage(BaseMKL):
         """
         return self._ask("predict", X)
 
-    def __sklearn_is_fitted__(self) -> bool:
-        """Whether `fit` has made a model."""
-        return hasattr(self, "_mixture")
+
+def mean_contributions(gram: Gram, beta: np.ndarray, coef: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+    """Return the contributions of the kernels to several outputs, each output counting by its variance.
+
+    Parameters
+    ----------
+    gram : Gram
+        The kernels.
+    beta : ndarray of shape (p,)
+        Their weights.
+    coef : ndarray of shape (n, T)
+        Coefficients of the T outputs.
+    weight : ndarray of shape (n,) or None
+        Sample weights.
+    """
+    total, size = np.zeros(len(beta)), 0.0
+    active = np.flatnonzero(beta)
+    # the outputs of each kernel are held for so many columns at once
+    columns = max(1, BLOCK_BYTES // (8 * max(1, len(active)) * len(coef)))
+    with single_threaded_blas():
+        for lo in range(0, coef.shape[1], columns):
+            outputs = gram.apply(coef[:, lo : lo + columns], active)
+            mixed = np.tensordot(beta[active], outputs, 1)
+            mixed = mixed - np.average(mixed, axis=0, weights=weight)
+            spread = float(np.average(np.sum(mixed**2, axis=1), weights=weight))
+            total[active] += spread * contributions(beta[active], outputs, weight)
+            size += spread
+    return total / size if size > 0 else total
 
 
+@documented
 class TwoStageClassifier(ClassifierMixin, TwoStage):
     """Weights of the kernels first, then a classifier on sum_k beta_k K_k.
 
     Parameters
     ----------
-    kernels : "rbf", kernel, list, or "precomputed", default="rbf"
-        As in `MKLClassifier`.
+    <kernels>
     weights : weights object or None, default=None
         What learns the weights: one of `multikernel.estimators.baselines`, or any object with ``weights_`` and
         ``fit(stack, y, sample_weight)``, which is given the Gram of the normalised kernels. None for `AlignFWeights`.
     estimator : classifier or None, default=None
         What is trained on the combined kernel: any classifier of scikit-learn that takes a precomputed kernel, also in
         ``GridSearchCV``. None for ``SVC(kernel="precomputed")``. Parameters are set as ``estimator__C``.
-    normalize, psd, gram, memory_limit, n_jobs, verbose
-        As in `MKLClassifier`; progress is that of the weights.
+    <normalize, psd, gram, memory_limit, n_jobs, verbose>
+    callback : callable, default=None
+        Called while the weights are learned with a dict: "gap" and "active", or how many are "done" "of" all and what
+        they are ("parts"), and "problem", the name of the weights object.
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        The classes.
+    <classes_>
     weights_ : ndarray of shape (p,)
         Kernel weights, on the scale that the weights object documents.
-    kernel_names_ : list of str
-        Names of the kernels.
+    <kernel_names_>
     weights_estimator_, estimator_ : objects
         What learned the weights, and what was trained on the combined kernel.
     kernel_contributions_ : ndarray of shape (p,)
@@ -211,8 +248,7 @@ class TwoStageClassifier(ClassifierMixin, TwoStage):
         How far the weights came: "converged", "max_iter" or "interrupted" (Ctrl-C; the weights are the best found).
     gram_ : GramInfo
         How the kernels were kept: kind, dtype, nbytes.
-    n_features_in_, feature_names_in_
-        As in `MKLClassifier`.
+    <columns>
 
     Examples
     --------
@@ -249,8 +285,8 @@ class TwoStageClassifier(ClassifierMixin, TwoStage):
         """
         self._check()
         samples = check_classes(self, X, y, sample_weight)
-        own = None if sample_weight is None else samples.own
-        self._fit_stages(samples.X, samples.weight, samples.y, samples.codes, own)
+        self._fit_stages(samples, samples.codes)
+        self.classes_ = samples.classes
         return self
 
     @available_if(_inner_has("decision_function"))
@@ -286,27 +322,28 @@ class TwoStageClassifier(ClassifierMixin, TwoStage):
         return self._ask("predict_proba", X)
 
 
+@documented
 class TwoStageRegressor(RegressorMixin, TwoStage):
     """Weights of the kernels first, then a regressor on sum_k beta_k K_k.
 
     Parameters
     ----------
-    kernels : "rbf", kernel, list, or "precomputed", default="rbf"
-        As in `MKLClassifier`.
+    <kernels>
     weights : weights object or None, default=None
         As in `TwoStageClassifier`; the target kernel is yy'.
     estimator : regressor or None, default=None
         What is trained on the combined kernel: any regressor of scikit-learn that takes a precomputed kernel, such as
         ``KernelRidge(kernel="precomputed")``, which also takes several targets. None for ``SVR(kernel="precomputed")``.
-    normalize, psd, gram, memory_limit, n_jobs, verbose
-        As in `MKLClassifier`; progress is that of the weights.
+    <normalize, psd, gram, memory_limit, n_jobs, verbose>
+    callback : callable, default=None
+        Called while the weights are learned with a dict: "gap" and "active", or how many are "done" "of" all and what
+        they are ("parts"), and "problem", the name of the weights object.
 
     Attributes
     ----------
     weights_, kernel_names_, weights_estimator_, estimator_, kernel_contributions_, status_, gram_
         As in `TwoStageClassifier`.
-    n_features_in_, feature_names_in_
-        As in `MKLClassifier`.
+    <columns>
 
     Examples
     --------
@@ -342,12 +379,6 @@ class TwoStageRegressor(RegressorMixin, TwoStage):
             The fitted estimator.
         """
         self._check()
-        X = check_samples(self, X, reset=True)
-        y = check_numbers(self, X, y)
-        weight = check_weight(X, sample_weight)
-        own = None if weight is None else weight[weight > 0]
-        taken = y if weight is None else y[weight > 0]
-        if weight is not None and not self._precomputed and len(own) < len(weight):
-            X, weight = take_rows(X, np.flatnonzero(weight)), own
-        self._fit_stages(X, weight, taken, taken, own)
+        samples = check_regression(self, X, y, sample_weight)
+        self._fit_stages(samples, samples.y)
         return self

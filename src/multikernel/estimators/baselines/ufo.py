@@ -10,6 +10,7 @@ from multikernel.estimators.baselines.online import OnlineMKL
 from multikernel.estimators.baselines.online_blocks import Blocks
 from multikernel.estimators.baselines.online_loops import STREAM, UFO
 from multikernel.estimators.baselines.online_run import Penalty, Result, Run, Sample
+from multikernel.estimators.docstrings import documented
 
 
 def ufo(
@@ -62,6 +63,7 @@ def ufo(
     return run.run(max_iter, tol, patience, callback)
 
 
+@documented
 class UFOMKLClassifier(OnlineMKL):
     """Sparse mixes of kernels by stochastic mirror descent, one sample at a time [1]_.
 
@@ -74,78 +76,30 @@ class UFOMKLClassifier(OnlineMKL):
 
     Parameters
     ----------
-    kernels : "rbf", kernel, list, or "precomputed", default="rbf"
-        As for `MKLClassifier`. Where every kernel is `Linear` its columns are used as they are and no kernel is formed.
+    <kernels>
     C : float, default=1.0
         Cost of the losses: lambda of the source is 1/(C n).
     alpha : float, default=0.0
         Factor of the mixed norm ||w||_{2,1} = sum_k ||w_k||; larger values leave fewer kernels.
     block_norm : float or None, default=None
         r of the mixed norm ||w||_{2,r}, above 1 and at most 2; None for that of the source.
-    average : bool, default=True
-        Whether predictors averaged over at least the last half of the epochs compete with the last one; the model is
-        the one of least objective.
-    early_stopping : bool, default=False
-        Whether a part of the samples is held out, and learning stops when it is no longer classified better; the model
-        is then the one that classifies it best.
-    validation_fraction : float, default=0.1
-        That part.
-    n_iter_no_change : int, default=5
-        Epochs without improvement before it stops.
-    normalize : None, "variance", "cosine", "center", "trace" or list of these, default="variance"
-        Scaling of every kernel, learned on the training samples.
-    psd : {"error", "clip", "shift", "flip"}, default="error"
-        What to do about a kernel with negative eigenvalues.
+    <stopping, normalize, psd>
     tol : float, default=1e-2
         Relative duality gap at which it stops.
     max_iter : int, default=100
         Largest number of epochs.
-    class_weight : None, "balanced" or dict, default=None
-        Factors of the losses by class.
+    <class_weight>
     gram : {"auto", "dense", "lazy", "memmap", "features"}, default="auto"
-        Where kernels are kept; "features", and "auto" where all are linear, forms none.
-    memory_limit : float, str or None, default=None
-        Bytes, or a text such as "2GB", that kernels may take; None for half of the free memory.
-    verbose : int, default=0
-        1 shows progress on the terminal, 2 one line per epoch.
-    n_jobs : int or None, default=None
-        Threads for the kernels; the epochs themselves run in one.
-    random_state : int, RandomState or None, default=None
-        Order of the samples and choice of those held out.
+        Where kernels are kept; "features", and "auto" where every kernel is `Linear`, takes the columns as they are
+        and forms no kernel.
+    <memory_limit, verbose, n_jobs, epochs>
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        The classes.
-    weights_ : ndarray of shape (p,)
-        ||w_k|| / sum_j ||w_j||: how much of the predictor lies in each kernel.
-    block_norms_ : ndarray of shape (p,)
-        ||w_k||.
-    kernel_names_ : list of str
-        Names of the kernels.
-    kernel_contributions_ : ndarray of shape (p,)
-        cov(f_k, f) / var(f) over the training samples: shares that sum to one.
-    coef_ : ndarray of shape (n_classes, D)
-        Where all kernels are linear: w, the blocks side by side, in normalised columns.
-    support_ : ndarray of int
-        Otherwise: training samples that the model refers to.
-    objective_, dual_objective_ : float
-        Value of the objective above, and a lower bound on its minimum.
-    duality_gap_ : float
-        Their relative distance.
+    <classes_, kernel_names_, kernel_contributions_, block_norms>
     n_iter_ : int
         Epochs.
-    status_ : str
-        "converged", "max_iter", "settled" (early stopping) or "interrupted".
-    history_ : dict of ndarrays
-        One entry per evaluation, which is every epoch up to 100: epoch, time, primal (of the last predictor), upper,
-        lower, gap, active and, with early stopping, score.
-    gram_ : GramInfo
-        How the kernels were kept.
-    n_features_in_ : int
-        Number of columns of X.
-    feature_names_in_ : ndarray of str
-        Names of the columns, where X was a data frame.
+    <epochs_, columns>
 
     References
     ----------
@@ -187,6 +141,7 @@ class UFOMKLClassifier(OnlineMKL):
         memory_limit=None,
         verbose=0,
         n_jobs=None,
+        callback=None,
         random_state=None,
     ):
         self.kernels = kernels
@@ -206,10 +161,11 @@ class UFOMKLClassifier(OnlineMKL):
         self.memory_limit = memory_limit
         self.verbose = verbose
         self.n_jobs = n_jobs
+        self.callback = callback
         self.random_state = random_state
 
     def _penalty(self, lam, q):
         return Penalty(lam, float(self.alpha), q)
 
-    def _learn(self, blocks, sample, penalty, **options):
+    def _run_epochs(self, blocks, sample, penalty, **options):
         return ufo(blocks, sample, penalty, **options)

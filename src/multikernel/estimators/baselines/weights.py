@@ -1,6 +1,6 @@
-"""What every object that learns kernel weights before the predictor shares.
+"""Base class of the objects that learn kernel weights before the predictor, and equal weights.
 
-    stack, y, sample weights  ->  Gram, Targets  ->  learn  ->  weights_
+    stack, y, sample weights  ->  Gram, TargetValues  ->  learn  ->  weights_
 
 A stack is what `stack_kernels` takes, or the Gram of an estimator, whose kernels are normalised already. The targets
 are a kernel as well, T T' with the columns of T centred: labels -1 and 1 for two classes, class indicators for more,
@@ -9,54 +9,33 @@ the targets themselves in regression.
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from math import isqrt
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import type_of_target
 
+from multikernel.estimators.baselines.messages import Tell, silent
+from multikernel.estimators.validation import check_labels, check_vector
 from multikernel.gram.base import Gram
-from multikernel.gram.dense import DenseGram
-from multikernel.gram.inspect import inspect_kernels
-from multikernel.gram.soundness import require_sound
-from multikernel.gram.stack import KernelStack, stack_kernels
-from multikernel.gram.subset import SubsetGram
-from multikernel.kernels.base import require
+from multikernel.gram.host import HostGram
+from multikernel.gram.soundness import as_gram
+from multikernel.kernels.base import BLOCK_BYTES, require
 from multikernel.solution import CONVERGED
-from multikernel.threads import resolve_threads, single_threaded_blas
+from multikernel.threads import Team, single_threaded_blas
 
 TASKS = ("classification", "regression")
 
-
-# rows of all kernels that are read at once: a part of all rows, between so few and so many bytes
-_PARTS, _LITTLE, _MUCH = 16, 1 << 20, 16 << 20
-
-
-# parameter -> (test, what it must be)
+# parameter -> (test, what the parameter must be)
 Rules = Mapping[str, tuple[Callable[[Any], bool], str]]
 
 
-# what is told on the way, with "gap" and "active", or "done", "of" and "parts"
-Tell = Callable[[dict], None]
-
-
-def silent(row: dict) -> None:
-    """Show nothing of what is told."""
-
-
-def warn_interrupted(owner: str, after: str, worth: str) -> None:
-    """Warn that Ctrl-C came, after what, and of what the result is worth."""
-    warnings.warn(f"{owner} was interrupted after {after}. {worth}", ConvergenceWarning, stacklevel=3)
-
-
 @dataclass(frozen=True)
-class Targets:
+class TargetValues:
     """What the kernels are compared with.
 
     Attributes
@@ -106,7 +85,7 @@ class KernelWeights(BaseEstimator):
         "converged", or what kept an object from the end of its work: "max_iter" or "interrupted".
     """
 
-    # tasks that the object knows, and what its parameters must be
+    # tasks that the object supports, and the rules of its parameters
     _tasks: tuple[str, ...] = TASKS
     _rules: Rules = {}  # noqa: RUF012
 
@@ -144,7 +123,7 @@ class KernelWeights(BaseEstimator):
         weight = _check_weight(sample_weight, gram.n_samples)
         kept = np.flatnonzero(weight)
         if len(kept) < len(weight):
-            gram = SubsetGram(gram, kept)
+            gram = gram.take_samples(kept)
         targets = self._targets(y, gram, weight, kept, task)
         self.status_ = CONVERGED
         with single_threaded_blas():
@@ -152,7 +131,7 @@ class KernelWeights(BaseEstimator):
         return self
 
     @abstractmethod
-    def _learn(self, gram: Gram, targets: Targets, tell: Tell) -> np.ndarray:
+    def _learn(self, gram: Gram, targets: TargetValues, tell: Tell) -> np.ndarray:
         """Return the weights, shape (p,).
 
         Sets: ``status_``, where it did not come to the end.
@@ -162,7 +141,7 @@ class KernelWeights(BaseEstimator):
         for name, (test, what) in self._rules.items():
             require(self, name, test(getattr(self, name)), what)
 
-    def _targets(self, y: Any, gram: Gram, weight: np.ndarray, kept: np.ndarray, task: str | None) -> Targets:
+    def _targets(self, y: Any, gram: Gram, weight: np.ndarray, kept: np.ndarray, task: str | None) -> TargetValues:
         y = check_labels(type(self).__name__, y, len(weight))
         y = y.reshape(len(y)) if y.size == len(y) else y
         if task is None:
@@ -172,76 +151,14 @@ class KernelWeights(BaseEstimator):
         if task not in self._tasks:
             raise ValueError(f"{type(self).__name__} needs classes. Got the targets of a regression instead.")
         if task == "regression":
-            return Targets(y[kept].astype(np.float64), 0, weight[kept])
+            return TargetValues(y[kept].astype(np.float64), 0, weight[kept])
         classes, codes = np.unique(y[kept], return_inverse=True)
         if len(classes) < 2:
             raise ValueError(
                 f"{type(self).__name__} needs samples of at least 2 classes. "
                 f"Got one class only: {classes.tolist()[0]!r}."
             )
-        return Targets(codes.ravel(), len(classes), weight[kept])
-
-
-def as_gram(stack: Any) -> Gram:
-    """Return a Gram as it is, and matrices as a Gram that reads them where they lie.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> as_gram([np.eye(3), np.ones((3, 3))]).n_kernels
-    2
-    """
-    if isinstance(stack, Gram):
-        return stack
-    stack = stack if isinstance(stack, KernelStack) else stack_kernels(stack)
-    n_threads = resolve_threads(None)
-    kernels = stack.train_kernels()
-    require_sound(inspect_kernels(kernels, n_threads=n_threads), stack.names)
-    # a symmetric matrix may be read by its columns
-    return DenseGram([K if K.strides[1] == K.itemsize else K.T for K in kernels], n_threads=n_threads)
-
-
-def check_vector(values: Any, n: int, what: str, test: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-    """Return n finite numbers in float64, or raise one sentence about what they must be and what they are.
-
-    Examples
-    --------
-    >>> check_vector([1, 2], 2, "The weights must be 2 positive numbers", lambda w: w > 0)
-    array([1., 2.])
-    >>> check_vector([1, -2], 2, "The weights must be 2 positive numbers", lambda w: w > 0)
-    Traceback (most recent call last):
-        ...
-    ValueError: The weights must be 2 positive numbers. Got -2 instead.
-    """
-    try:
-        vector = np.asarray(values, np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"{what}. Got {type(values).__name__} without numbers instead.") from None
-    if vector.shape != (n,):
-        raise ValueError(f"{what}. Got {f'shape {vector.shape}' if vector.ndim else repr(values)} instead.")
-    wrong = ~(np.isfinite(vector) & test(vector))
-    if wrong.any():
-        raise ValueError(f"{what}. Got {vector[wrong][0]:g} instead.")
-    return vector
-
-
-def check_labels(owner: str, y: Any, n: int) -> np.ndarray:
-    """Return targets, one for each of n samples, as an array without gaps and of one kind."""
-    if y is None:
-        raise ValueError(f"{owner} requires y to be passed, but the target y is None.")
-    y = np.asarray(y)
-    if y.ndim < 1 or len(y) != n:
-        raise ValueError(f"y of {owner} must hold one target for each of {n} samples. Got shape {y.shape} instead.")
-    require_one_kind(owner, y)
-    assert_all_finite(y, input_name="y")
-    return y
-
-
-def require_one_kind(owner: str, y: np.ndarray) -> None:
-    """Raise one sentence where an array of objects holds texts and other things, which have no order."""
-    if y.dtype.kind == "O" and len({isinstance(value, str) for value in y.flat}) > 1:
-        other = next(value for value in y.flat if not isinstance(value, str))
-        raise ValueError(f"y of {owner} must hold targets of one kind. Got texts and {other!r}.")
+        return TargetValues(codes.ravel(), len(classes), weight[kept])
 
 
 def _check_weight(sample_weight: Any, n: int) -> np.ndarray:
@@ -260,11 +177,23 @@ def rows_at_once(gram: Gram) -> int:
     Examples
     --------
     >>> import numpy as np
-    >>> rows_at_once(as_gram(np.eye(64)[None])), rows_at_once(as_gram(np.eye(1024)[None]))
-    (64, 128)
+    >>> rows_at_once(as_gram(np.eye(1024)[None]))
+    32
     """
-    row = gram.n_kernels * gram.n_samples * gram.dtype.itemsize
-    return int(np.clip(max(gram.n_samples // _PARTS, _LITTLE // row), 1, min(max(_MUCH // row, 1), gram.n_samples)))
+    most = BLOCK_BYTES // (gram.n_kernels * gram.n_samples * gram.dtype.itemsize)
+    return max(1, min(most, isqrt(gram.n_samples)))
+
+
+def row_blocks(gram: Gram, rows: np.ndarray) -> Iterator[np.ndarray]:
+    """Split rows that are asked of all kernels into blocks of `rows_at_once`."""
+    size = rows_at_once(gram)
+    for lo in range(0, len(rows), size):
+        yield rows[lo : lo + size]
+
+
+def team_of(gram: Gram) -> Team:
+    """Return the threads that a Gram on the host works with; one thread for others."""
+    return gram.team if isinstance(gram, HostGram) else Team(1)
 
 
 def shares(values: np.ndarray) -> np.ndarray:

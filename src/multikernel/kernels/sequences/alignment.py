@@ -6,7 +6,7 @@
 The first letter of a gap costs `gap_open`, each further one `gap_extend`. The score is symmetric but in general not
 positive semidefinite: estimators refuse it where it is not, unless told to repair it (``psd='clip'``, 'flip', 'shift').
 
-Sixteen partners of similar length are aligned with one sequence together, one in each lane.
+A sequence is aligned with sixteen partners of similar length together.
 """
 
 from __future__ import annotations
@@ -19,16 +19,17 @@ from multikernel.kernels.sequences.alphabet import Alphabet
 from multikernel.kernels.sequences.base import SequenceKernel, share_rows
 from multikernel.kernels.sequences.matrices import LETTERS, NAMED, scores
 
+# Partners that are aligned together, one in each lane of a vector register: more do not stay in the cache.
 LANES = 16
-# below every score that an alignment can have on its way
-_NEVER = -(1 << 20)
+# Below every score, with room for further costs: no alignment goes there.
+_NEVER = np.iinfo(np.int32).min // 2
 
 
 class LocalAlignment(SequenceKernel):
     """The Smith-Waterman score of the best local alignment of two proteins, with affine gaps.
 
     Possibly indefinite: an estimator needs ``psd='clip'``, 'flip' or 'shift' where it is. The letters B, Z, X and *
-    have scores of their own, and every other character counts as X.
+    have scores in the matrix, and every other character counts as X.
 
     Parameters
     ----------
@@ -104,7 +105,7 @@ class LocalAlignment(SequenceKernel):
         left, right = self._codes(X), self._codes(Y)
         rows, cols = X.index, Y.index
         K = np.zeros((len(rows), len(cols)))
-        # lanes of similar length waste little
+        # partners of similar length are aligned together: the loop runs to the end of the longest
         order = np.argsort(right.lengths[cols], kind="stable")
 
         def work(first: int, last: int) -> None:

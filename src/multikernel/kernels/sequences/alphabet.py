@@ -23,7 +23,7 @@ def look_up(table, characters, out):
 @njit(cache=True, nogil=True)
 def histogram(characters):
     """Return how often each of the 256 characters occurs."""
-    # four tables: equal neighbours need not wait for each other
+    # four tables in turn: the processor need not wait for one sum before it adds to the next
     counts = np.zeros((4, 256), np.int64)
     m = characters.shape[0]
     for t in range(m // 4):
@@ -36,29 +36,23 @@ def histogram(characters):
 
 # nucleotides, their ambiguity codes, and the gap
 _IUPAC = b"ACGTURYSWKMBDHVN-"
-
-
 # the twenty amino acids, ambiguous and rare ones, the stop and the gap
 _RESIDUES = b"ACDEFGHIKLMNPQRSTVWYBJOUXZ*-"
-
-
-# the shares of certain nucleotides (and N), and of certain residues, from which a text is taken for what it seems to be
-_NUCLEOTIDES = 0.9
-
-
-_CERTAIN = 0.95
-
-
-# unknown has a code of its own, and a code is one byte
-_LARGEST = 255
+# Share of certain letters (nucleotides and N, or the twenty amino acids) from which a text of these codes is taken for
+# DNA, RNA or a protein: a lower one mistakes other texts for sequences.
+_CERTAIN = 0.9
+# letters of an alphabet: a code is one byte, and one code means an unknown letter
+_LARGEST = np.iinfo(np.uint8).max
 
 
 def _upper(letter: int) -> int:
+    """Return the upper case of a letter of Latin-1, itself where that is no single letter of Latin-1."""
     upper = chr(letter).upper()
-    return ord(upper) if len(upper) == 1 and ord(upper) < 256 else int(letter)
+    return ord(upper) if len(upper) == 1 and ord(upper) < 256 else letter
 
 
 def _other_case(letter: int) -> int:
+    """Return the other case of a letter of Latin-1, itself where that is no single letter of Latin-1."""
     other = chr(letter).swapcase()
     return ord(other) if len(other) == 1 and ord(other) < 256 else letter
 
@@ -116,14 +110,8 @@ class Alphabet:
 
 
 DNA = Alphabet("ACGT", "UT")
-
-
 RNA = Alphabet("ACGU", "TU")
-
-
 PROTEIN = Alphabet("ACDEFGHIKLMNPQRSTVWY")
-
-
 _NAMED = {"dna": DNA, "rna": RNA, "protein": PROTEIN}
 
 
@@ -149,7 +137,7 @@ def infer_alphabet(characters: np.ndarray) -> Alphabet:
     """Return the alphabet of a text, given as bytes.
 
     DNA where all characters are IUPAC codes of nucleotides and at least nine of ten are A, C, G, T or N; RNA
-    where U stands for T; proteins where all are codes of residues and at least 95 of 100 are one of the twenty;
+    where U stands for T; proteins where all are codes of residues and at least nine of ten are one of the twenty;
     otherwise the letters that occur.
 
     Parameters
@@ -160,10 +148,10 @@ def infer_alphabet(characters: np.ndarray) -> Alphabet:
     seen = histogram(characters)
     counts = np.zeros(256, np.int64)
     for letter in np.flatnonzero(seen):
-        counts[_upper(letter)] += seen[letter]
+        counts[_upper(int(letter))] += seen[letter]
     letters = np.flatnonzero(counts)
     certain = counts[list(b"ACGTUN")].sum()
-    if np.isin(letters, list(_IUPAC)).all() and certain >= _NUCLEOTIDES * counts.sum():
+    if np.isin(letters, list(_IUPAC)).all() and certain >= _CERTAIN * counts.sum():
         return RNA if counts[ord("U")] > counts[ord("T")] else DNA
     certain = counts[list(PROTEIN.letters.encode())].sum()
     if np.isin(letters, list(_RESIDUES)).all() and certain >= _CERTAIN * counts.sum():

@@ -13,10 +13,7 @@ from multikernel.kernels.inputs import as_weights
 from multikernel.kernels.sequences.alphabet import Alphabet, as_alphabet
 from multikernel.kernels.sequences.encode import Encoded
 from multikernel.kernels.sequences.samples import Sequences, as_sequences
-from multikernel.threads import Team, available_threads
-
-# rows below which one thread does the work: blocks of a larger matrix are shared among threads by whoever asks
-_ALONE = 1024
+from multikernel.threads import ROWS, Team, available_threads
 
 
 class SequenceKernel(Kernel):
@@ -54,7 +51,7 @@ class SequenceKernel(Kernel):
         self.alphabet_ = X.infer_alphabet() if self.alphabet is None else as_alphabet(self.alphabet)
         if self._one_length:
             self.length_ = int(X.lengths[0]) if len(X) else 0
-        self._learn(X, as_weights(sample_weight, len(X)), shared)
+        self._learn(X, as_weights(sample_weight, X), shared)
         self.n_features_in_ = 1
         return self
 
@@ -72,7 +69,7 @@ class SequenceKernel(Kernel):
         return X
 
     def _codes(self, X: Sequences) -> Encoded:
-        """Return the codes of all sequences that share the preparation of X."""
+        """Return the codes of all sequences in the store of X."""
         return X.encoded(self.alphabet_)
 
 
@@ -84,16 +81,17 @@ def share_rows(n: int, work: Callable[[int, int], None], *, lower: bool) -> None
     n : int
         Number of rows.
     work : callable
-        Does the rows of one block; releases the interpreter lock.
+        Computes the rows of one block; releases the interpreter lock.
     lower : bool
-        Whether row i costs as much as its i + 1 first entries.
+        Whether only the first i + 1 entries of row i are computed.
     """
-    team = Team(available_threads() if n >= _ALONE else 1)
+    # whoever computes a matrix in blocks of one or two times ROWS rows shares the blocks among threads itself
+    team = Team(available_threads() if n >= 4 * ROWS else 1)
     if team.n_threads == 1:
         work(0, n)
         return
     parts = 4 * team.n_threads
     share = np.arange(parts + 1) / parts
     edges = np.unique((n * (np.sqrt(share) if lower else share)).astype(int))
-    # the longest rows first: the short ones fill the gaps
+    # the blocks with the longest rows come first, so that threads end at about the same time
     team.run(partial(work, int(lo), int(hi)) for lo, hi in reversed(list(pairwise(edges))))

@@ -5,7 +5,7 @@
     PositionBlocks(DegreeBlocks(kernel), windows)     one for each degree and window
 
 The parts of `WeightedDegree` add up to the whole, for windows that cover all positions once. So do those of
-`WeightedDegreeShift` by degree; by position, pairs of d-mers on both sides of a border are in no part.
+`WeightedDegreeShift` by degree. By position they do not: a pair of d-mers on two sides of a border is in no part.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from sklearn.base import clone
 
 from multikernel.kernels.base import is_integer, kernel_name
-from multikernel.kernels.columns import resolve_columns, take_columns
+from multikernel.kernels.inputs import resolve_columns, take_columns
 from multikernel.kernels.sequences.degree import WeightedDegree, WeightedDegreeShift
 from multikernel.kernels.sequences.samples import as_sequences
 from multikernel.kernels.spec import Family
@@ -68,7 +68,7 @@ class DegreeBlocks(_Blocks):
     Parameters
     ----------
     kernel : WeightedDegree, WeightedDegreeShift or PositionBlocks
-        What is split.
+        The kernel, or its parts, to be split.
 
     Examples
     --------
@@ -94,7 +94,7 @@ class PositionBlocks(_Blocks):
     Parameters
     ----------
     kernel : WeightedDegree, WeightedDegreeShift or DegreeBlocks
-        What is split.
+        The kernel, or its parts, to be split.
     windows : int or sequence of (int, int)
         The number of windows of (nearly) equal length, or the windows [start, stop) themselves.
 

@@ -2,7 +2,7 @@
 
     k(x, z) = kernel(f(x), f(z)),      f_a(x) = the share of the letter a among the known letters of x
 
-The shares are vectors, so that every kernel on vectors will do.
+The shares are vectors, so `kernel` may be any kernel on vectors.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from multikernel.kernels.base import is_integer, is_real, require
+from multikernel.kernels.base import ROUNDING, is_integer, is_real, require
 from multikernel.kernels.sequences.base import SequenceKernel, share_rows
 from multikernel.kernels.sequences.planes import (
     LANES,
@@ -38,8 +38,7 @@ from multikernel.kernels.sequences.planes import (
     pack_planes,
 )
 from multikernel.kernels.sequences.samples import Sequences
-
-_ROUNDING = 1e-12
+from multikernel.threads import BLOCK_BYTES
 
 
 class _DegreeKernel(SequenceKernel):
@@ -68,10 +67,9 @@ class _DegreeKernel(SequenceKernel):
 
     def _inside(self) -> np.ndarray:
         """Return which positions are in the window."""
+        start, stop = (0, self.length_) if self.window is None else self.window
         places = np.arange(self.length_)
-        return np.ones(self.length_, bool) if self.window is None else (
-            (places >= self.window[0]) & (places < self.window[1])
-        )  # fmt: skip
+        return (places >= start) & (places < stop)
 
     def _shifts(self) -> np.ndarray:
         """Return the shifts r: x at t + r is compared with z at t."""
@@ -86,27 +84,29 @@ class _DegreeKernel(SequenceKernel):
         raise NotImplementedError
 
     def _key(self) -> tuple:
-        """Return the type and the parameters, as `_of` takes them."""
+        """Return the type and the parameters: kernels with one key are the same."""
         weights = None if self.weights is None else tuple(float(weight) for weight in self.weights)
         return type(self), self.degree, weights, None if self.window is None else tuple(self.window)
 
     @classmethod
     def _of(cls, length, degree, weights, window, *shift):
-        """Return a kernel of these parameters on sequences of this length."""
+        """Return a kernel with these parameters, as if fitted on sequences of this length."""
         kernel = cls(degree, *shift, weights=weights, window=window)
         kernel.length_ = length
         return kernel
 
     def _anywhere(self) -> bool:
-        """Whether d-mers may begin at every place, as far as both sequences go on."""
+        """Whether d-mers may begin at every place."""
         return bool(self._inside().all())
 
-    def _together(self):
+    def _sharing_key(self):
         """Kernels with the same key count the same d-mers."""
         return type(self), self.alphabet_, self.length_, tuple(self._shifts())
 
-    def _cross_all(self, kernels, X, Y, symmetric):
-        return agreements(kernels, X, Y, symmetric)
+    def _shared_blocks(self, kernels, X, Y, symmetric, dtype):
+        size = max(1, BLOCK_BYTES // (8 * max(1, len(X)) * max(1, len(Y))))
+        for i in range(0, len(kernels), size):
+            yield from agreements(kernels[i : i + size], X, Y, symmetric)
 
     def _train(self, X):
         return agreements([self], X, X, True)[0]
@@ -141,6 +141,8 @@ class WeightedDegree(_DegreeKernel):
            [5., 7.]])
     """
 
+    _explicit = True
+
     def __init__(self, degree=20, weights=None, *, window=None, alphabet=None):
         self.degree = degree
         self.weights = weights
@@ -152,7 +154,7 @@ class WeightedDegree(_DegreeKernel):
 
     def _diag(self, X):
         if len(X) and not self._codes(X).has_unknown:
-            # where all letters are known every sequence agrees with itself alike
+            # where all letters are known k(x, x) is the same for every sequence
             return np.full(len(X), super()._diag(X[:1])[0])
         return super()._diag(X)
 
@@ -216,7 +218,7 @@ class WeightedDegreeShift(_DegreeKernel):
         for s in range(1, min(L, int(reach.max(initial=0)) + 1)):
             places = np.flatnonzero(reach[: L - s] >= s)
             T[places, places + s] = T[places + s, places] = 0.5 / (s + 1)
-        return bool(np.linalg.eigvalsh(T)[0] >= -_ROUNDING)
+        return bool(np.linalg.eigvalsh(T)[0] >= -ROUNDING)
 
     def _key(self):
         return *super()._key(), int(self.shift) if np.ndim(self.shift) == 0 else tuple(int(s) for s in self.shift)
@@ -246,7 +248,7 @@ class WeightedDegreeShift(_DegreeKernel):
 
 @dataclass(frozen=True)
 class _Plan:
-    """What the loops need to know of kernels that count the same d-mers; see `count_masked`."""
+    """The arguments of `count_masked`, or `count_plain`, for kernels that count the same d-mers."""
 
     shifts: np.ndarray
     weights: np.ndarray
@@ -254,7 +256,7 @@ class _Plan:
     masks: np.ndarray
     group: np.ndarray
     order: np.ndarray
-    # one kernel, of which d-mers may begin anywhere: beyond the ends nothing agrees
+    # whether `count_plain` suffices: there is one kernel, and its d-mers may begin at every place
     plain: bool
 
 
@@ -285,7 +287,7 @@ def agreements(kernels: Sequence[_DegreeKernel], X: Sequences, Y: Sequences, sym
     Parameters
     ----------
     kernels : sequence of kernels
-        Fitted kernels of one key `_together`.
+        Fitted kernels of one `_sharing_key`.
     X, Y : Sequences
         Samples.
     symmetric : bool
@@ -317,7 +319,7 @@ def _planes(kernel: _DegreeKernel, X: Sequences) -> np.ndarray:
         return np.zeros((0, 3, n_words(kernel.length_)), np.uint64)
     codes = kernel._codes(X)
     if codes.length is None:
-        # others that share the preparation have other lengths
+        # the store also holds sequences of other lengths
         chosen = codes.take(X.index)
         return pack_planes(chosen.matrix(), chosen.alphabet.size)
     planes = X.prepared(("planes", codes.alphabet), lambda: pack_planes(codes.matrix(), codes.alphabet.size))

@@ -16,8 +16,9 @@ import numpy as np
 
 from multikernel.kernels.sequences.alphabet import Alphabet, as_alphabet, infer_alphabet, look_up
 
-_BLANK = 32
-_LATIN = 255
+_BLANK = ord(" ")
+# the last character of Latin-1
+_LATIN = np.iinfo(np.uint8).max
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,7 +164,7 @@ def _from_fixed(array: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     n, width = len(array), array.dtype.itemsize
     rows = np.ascontiguousarray(array).view(np.uint8).reshape(n, width)
     if n and width and rows[:, -1].all() and not _has_blank_ends(rows[:, 0], rows[:, -1]):
-        # no row ends before its width unless zero bytes stand inside it
+        # a row ends before its width only where its last byte is zero
         return rows.reshape(-1), np.arange(0, (n + 1) * width, width, dtype=np.int64)
     lengths = np.char.str_len(array).astype(np.int64)
     filled = np.flatnonzero(lengths)
@@ -203,5 +204,5 @@ def _is_latin(array: np.ndarray) -> bool:
 
 
 def _has_blank_ends(first: np.ndarray, last: np.ndarray) -> bool:
-    """Whether a first or last character is a blank; the zero byte is none."""
+    """Whether a first or last character is a blank or a control character, other than the zero byte."""
     return bool(((first <= _BLANK) & (first > 0)).any() or ((last <= _BLANK) & (last > 0)).any())

@@ -16,33 +16,30 @@ from numba import njit
 
 from multikernel.kernels.sequences.encode import Encoded
 
-# patterns up to which an id is the pattern itself
+# Possible patterns up to which the id of a pattern is the pattern itself: a larger table of ids saves sorting the keys.
 _DIRECT = 1 << 16
-# patterns up to which the counts are a dense matrix
+# Possible patterns up to which the counts are a dense matrix, of which most entries are not zero only if they are few.
 _DENSE = 1024
-# products of counts below which float32 adds them exactly
-_EXACT = 1 << 24
-NO_KEY = np.uint64(2**64 - 1)
-# of an entry: id and count, and in the index row, count and place
-_ENTRY_BYTES = 32
+# the key of a window with an unknown letter
+NO_KEY = np.uint64(np.iinfo(np.uint64).max)
 
 
 @dataclass(frozen=True)
 class Pattern:
-    """What is read at every place of a sequence.
+    """Which letters of a window are read, and where windows lie.
 
     Attributes
     ----------
     places : tuple of int
-        The cared-for offsets, increasing from 0 (none at all: every place counts alike).
+        The offsets of the letters that count, increasing from 0; without any, all windows are the same pattern.
     span : int
         The length of a window.
     region : (int or None, int or None)
         The slice of the sequence in which windows lie.
     whole : bool
-        Whether an unknown letter at an offset not cared for spoils the window as well.
+        Whether a window with an unknown letter at another offset does not count either.
     presence : bool
-        Whether counts above one are one.
+        Whether a pattern that occurs counts once, however often it does.
     """
 
     places: tuple[int, ...]
@@ -55,7 +52,9 @@ class Pattern:
 def bytes_of_counts(letters: int, n: int, size: int, pattern: Pattern) -> int:
     """Return the bytes that the counts of n sequences of so many letters, their index and their matrix may take."""
     n_patterns = size ** len(pattern.places)
-    return letters * _ENTRY_BYTES + 8 * min(n_patterns, letters) + (8 * n * n_patterns if n_patterns <= _DENSE else 0)
+    # of an entry the id and the count, and in the index its row, its count and its place
+    entry = (4 + 8) + (4 + 8 + 8)
+    return letters * entry + 8 * min(n_patterns, letters) + (8 * n * n_patterns if n_patterns <= _DENSE else 0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +115,8 @@ class Counts:
         if self.n_ids > _DENSE or self.keys is not None:
             return None
         total = np.diff(np.concatenate([[0.0], np.cumsum(self.counts)])[self.indptr]).max(initial=0.0)
-        matrix = np.zeros((len(self.indptr) - 1, self.n_ids), np.float32 if total**2 < _EXACT else np.float64)
+        exact = total**2 * np.finfo(np.float32).eps < 1
+        matrix = np.zeros((len(self.indptr) - 1, self.n_ids), np.float32 if exact else np.float64)
         matrix[np.repeat(np.arange(len(matrix)), np.diff(self.indptr)), self.ids] = self.counts
         return matrix
 
@@ -131,7 +131,7 @@ def window_keys(encoded: Encoded, pattern: Pattern) -> tuple[np.ndarray, np.ndar
     first : int64 array (n + 1,)
         Windows first_i, ..., first_i+1 - 1 are those of sequence i, one after the other.
     keys : uint64 array
-        The cared-for letters of each window as one number, the largest number where one is unknown.
+        The letters that count of each window as one number, `NO_KEY` where one is unknown.
     """
     start, stop = (np.array([slice(*pattern.region).indices(m)[:2] for m in range(encoded.lengths.max(initial=0) + 1)])
                    .reshape(-1, 2)[encoded.lengths].T)  # fmt: skip
@@ -171,7 +171,7 @@ def _rank(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 @njit(cache=True, nogil=True)
 def read_windows(codes, begin, first, places, span, size, whole, keys):
-    """keys[first_i + t] = the cared-for letters of the window at t of sequence i as one number, or none."""
+    """keys[first_i + t] = the letters that count of the window at t of sequence i as one number, or NO_KEY."""
     for i in range(first.shape[0] - 1):
         for t in range(first[i + 1] - first[i]):
             at = begin[i] + t
@@ -189,7 +189,7 @@ def read_windows(codes, begin, first, places, span, size, whole, keys):
 
 @njit(cache=True, nogil=True)
 def merge_rows(keys, first, presence, slot, indptr, ids, counts):
-    """Make one entry of equal keys of a row; return the number of entries. ``slot`` is -1 for every id."""
+    """Count equal keys of a row in one entry; return the number of entries. ``slot`` is -1 for every id."""
     used = 0
     for i in range(first.shape[0] - 1):
         begin = used

@@ -6,7 +6,7 @@ a shift by one position carries nothing from word to word. For a pair of sequenc
 
     d = 1, 2, ...:   count the ones of E;   E[w] &= E[w + 1],  E[W - 1] &= E[0] >> 1
 
-leaves in E the positions where d letters in a row agree. Many partners go through together.
+leaves in E the positions where d letters in a row agree. Many partners are compared together.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from numba.extending import intrinsic
 
 
 def _plain(word):
-    """Count the ones of a word; what runs without compilation."""
+    """Count the ones of a word, without compilation."""
     return np.uint64(int(word).bit_count())
 
 
@@ -38,15 +38,8 @@ def _compiled():
 
 popcount = _plain if config.DISABLE_JIT else _compiled()
 
-
-# partners that go through together
+# Partners that are compared with a sequence together: fewer leave vector registers idle, more do not stay in the cache.
 LANES = 128
-
-
-_ONE = np.uint64(1)
-
-
-_ZERO = np.uint64(0)
 
 
 def n_words(length: int) -> int:
@@ -81,17 +74,17 @@ def pack(codes, n_planes, size, out):
     """out[i, b] = bit b of the codes of row i for b < n_planes, out[i, n_planes] = where the letter is known."""
     words = out.shape[2]
     for i in range(codes.shape[0]):
-        w, place = 0, _ZERO
+        w, place = 0, np.uint64(0)
         for t in range(codes.shape[1]):
             code = np.uint64(codes[i, t])
             if code < np.uint64(size):
                 for b in range(n_planes):
-                    out[i, b, w] |= ((code >> np.uint64(b)) & _ONE) << place
-                out[i, n_planes, w] |= _ONE << place
+                    out[i, b, w] |= ((code >> np.uint64(b)) & np.uint64(1)) << place
+                out[i, n_planes, w] |= np.uint64(1) << place
             w += 1
             if w == words:
                 w = 0
-                place += _ONE
+                place += np.uint64(1)
 
 
 @njit(cache=True, nogil=True)
@@ -148,7 +141,7 @@ def count_plain(left, right, lower, first, last, shifts, weights, spans, out):
     left, right : uint64 arrays of shape (n, planes + 1, W)
         Packed sequences; W is a multiple of four.
     lower : bool
-        Whether only the entries j <= i are wanted; some others are written too.
+        Whether only the entries j <= i need be computed; some others are written too.
     first, last : int
         The range of i.
     shifts : int array (R,)
@@ -175,13 +168,13 @@ def count_plain(left, right, lower, first, last, shifts, weights, spans, out):
                 total[j] = 0.0
             for r in range(shifts.shape[0]):
                 _compare(left, i, r, source, down, up, tile, E)
-                # two degrees at a time: E of degree d is read, that of d + 1 passes by, that of d + 2 is written
+                # two degrees in one pass: E of degree d is read, E of d + 1 is not stored, E of d + 2 is written
                 for d in range(0, spans[r], 2):
                     c0, c1 = weights[r, d], weights[r, d + 1] if d + 1 < spans[r] else 0.0
-                    alive = _ZERO
+                    alive = np.uint64(0)
                     for j in range(LANES):
-                        E[words, j] = E[0, j] >> _ONE
-                        E[words + 1, j] = E[1, j] >> _ONE
+                        E[words, j] = E[0, j] >> np.uint64(1)
+                        E[words + 1, j] = E[1, j] >> np.uint64(1)
                     for w in range(0, words, 4):
                         for j in range(LANES):
                             e0, e1, e2, e3, e4 = E[w, j], E[w + 1, j], E[w + 2, j], E[w + 3, j], E[w + 4, j]
@@ -195,7 +188,7 @@ def count_plain(left, right, lower, first, last, shifts, weights, spans, out):
                             E[w + 1, j] = e1
                             E[w + 2, j] = e2
                             E[w + 3, j] = e3
-                    if alive == _ZERO:
+                    if alive == np.uint64(0):
                         break
             for j in range(lanes):
                 out[i, start + j] = total[j]
@@ -216,7 +209,7 @@ def count_masked(left, right, lower, first, last, shifts, masks, weights, group,
     group : int array (Q + 1,)
         Kernels group_q, ..., group_q+1 - 1 use mask q.
     slots : int array (M,)
-        Where each kernel goes.
+        The number of each kernel in ``out``.
     out : float array (M, n, m)
         The result.
     """
@@ -242,10 +235,10 @@ def count_masked(left, right, lower, first, last, shifts, masks, weights, group,
                             wanted |= weights[m, r, d] != 0.0
                         if not wanted:
                             continue
-                        counts[:] = _ZERO
+                        counts[:] = np.uint64(0)
                         for w in range(words):
                             mask = masks[q, r, w]
-                            if mask != _ZERO:
+                            if mask != np.uint64(0):
                                 for j in range(LANES):
                                     counts[j] += popcount(E[w, j] & mask)
                         for m in range(group[q], group[q + 1]):
@@ -253,14 +246,14 @@ def count_masked(left, right, lower, first, last, shifts, masks, weights, group,
                             if c != 0.0:
                                 for j in range(LANES):
                                     total[m, j] += c * counts[j]
-                    alive = _ZERO
+                    alive = np.uint64(0)
                     for j in range(LANES):
-                        E[words, j] = E[0, j] >> _ONE
+                        E[words, j] = E[0, j] >> np.uint64(1)
                     for w in range(words):
                         for j in range(LANES):
                             E[w, j] &= E[w + 1, j]
                             alive |= E[w, j]
-                    if alive == _ZERO:
+                    if alive == np.uint64(0):
                         break
             for m in range(out.shape[0]):
                 for j in range(lanes):

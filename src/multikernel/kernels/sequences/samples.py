@@ -1,10 +1,10 @@
-"""Sequences as samples: read once, encoded once for every alphabet, prepared once for every kind of kernel.
+"""Sequences as samples, with a store of what kernels derive from them.
 
-    sequences[rows]        some of them; what was prepared for all is shared
-    sequences.detach()     these alone, without the others
+    sequences[rows]        some of the sequences, with the same store
+    sequences.detach()     the same sequences with a store of their own
 
-Whatever a kernel derives from sequences (bit planes, k-mers) is kept with them, so that blocks of a Gram matrix, rows
-on demand and the kernels of a family need not derive it again. Nothing is read before a kernel asks for letters.
+The store holds all sequences and what kernels derive from them (codes, bit planes, counts of k-mers), so that neither
+the blocks of a Gram matrix nor the kernels of a family derive it again. Nothing is read before a kernel asks for it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 from multikernel.kernels.sequences.alphabet import Alphabet, infer_alphabet
 from multikernel.kernels.sequences.encode import Encoded, encode_bytes, to_bytes
 
-# bytes of large preparations that are kept with sequences; others are made again for the rows that are asked for
+# Bytes of what is derived from samples and kept with them: what does not fit is computed again, or in single precision.
 KEEP_BYTES = 256 << 20
 
 
@@ -39,7 +39,7 @@ class _Store:
 
 
 class Sequences:
-    """Sequences as the kernels on them take them.
+    """Sequences, as kernels on sequences take them.
 
     Parameters
     ----------
@@ -76,11 +76,11 @@ class Sequences:
 
     @property
     def index(self) -> np.ndarray:
-        """The places of these sequences among those that share their preparation."""
+        """The places of these sequences in the store."""
         return np.arange(len(self)) if self.rows is None else self.rows
 
     def reserve(self, key: Hashable, size: int) -> bool:
-        """Return whether something of so many bytes may be kept under this key, beside what was reserved before."""
+        """Reserve so many bytes of the store for this key; False where they and those of other keys are too many."""
         store = self._store
         with store.lock:
             if key not in store.reserved and sum(store.reserved.values()) + size > KEEP_BYTES:
@@ -89,11 +89,11 @@ class Sequences:
             return True
 
     def prepared(self, key: Hashable, make: Callable[[], Any]) -> Any:
-        """Return what was made under this key for all that share their preparation, made now if need be."""
+        """Return what the store holds under this key for all its sequences, made by ``make`` at the first call."""
         return self._store.derive(key, make)
 
     def letters(self, owner: str = "X") -> tuple[np.ndarray, np.ndarray]:
-        """Return the characters of all sequences that share their preparation, and where each begins."""
+        """Return the characters of all sequences of the store, and where each sequence begins."""
         return self.prepared("letters", lambda: to_bytes(self._store.values, owner))
 
     @property
@@ -103,7 +103,7 @@ class Sequences:
         return lengths if self.rows is None else lengths[self.rows]
 
     def infer_alphabet(self) -> Alphabet:
-        """Return the alphabet that these sequences suggest, or have."""
+        """Return the alphabet that these sequences were encoded in, or the one inferred from their letters."""
         if isinstance(self._store.values, Encoded):
             return self._store.values.alphabet
         if self.rows is not None:
@@ -111,7 +111,7 @@ class Sequences:
         return self.prepared("alphabet", lambda: infer_alphabet(self.letters()[0]))
 
     def encoded(self, alphabet: Alphabet) -> Encoded:
-        """Return the codes of all sequences that share their preparation, `index` among them."""
+        """Return the codes of all sequences of the store; these sequences are its rows `index`."""
         return self.prepared(("codes", alphabet), lambda: encode_bytes(*self.letters(), alphabet))
 
     def original(self) -> Any:
@@ -125,7 +125,7 @@ class Sequences:
         return array if self.rows is None else array[self.rows]
 
     def detach(self) -> Sequences:
-        """Return these sequences alone: neither the others nor what was derived from them are kept."""
+        """Return these sequences with a store of their own, which holds no other sequences."""
         return Sequences(self.original())
 
     def __array__(self, dtype=None, copy=None):

@@ -1,7 +1,7 @@
 """Kernels of counted patterns: k-mers, motifs with gaps, k-mers with mismatches.
 
     Spectrum(k)             c_u(x) over all k-mers u
-    GappedSpectrum(mask)    c_u(x) over the letters at the cared-for places of a window
+    GappedSpectrum(mask)    c_u(x) over the letters at the chosen places of a window
     GappedKmer(l, k)        sum of GappedSpectrum over the masks of k places among l, the first and last not special
     Mismatch(k, m)          c_u(x) = number of k-mers of x that differ from u in at most m letters
 
@@ -37,6 +37,11 @@ from multikernel.kernels.sequences.samples import Sequences
 class PatternKernel(SequenceKernel):
     """A weighted sum of inner products of counts."""
 
+    @property
+    def has_features(self) -> bool:
+        """Whether no factor is negative: a sum with negative factors is no inner product of its counts."""
+        return all(factor >= 0 for _, factor in self._patterns())
+
     def _patterns(self) -> list[tuple[Pattern, float]]:
         """Return the patterns that are counted, each with the factor of its inner product."""
         raise NotImplementedError
@@ -65,15 +70,13 @@ class PatternKernel(SequenceKernel):
         scattered = False
         for pattern, factor in self._patterns():
             counts = self._counts(X, pattern)
-            dense = counts.dense
-            if dense is not None:
-                K += _scaled(dense @ dense.T, factor)
+            if counts.dense is not None:
+                K += _scaled(counts.dense @ counts.dense.T, factor)
                 continue
             scattered = True
-            starts, rows, values, place = counts.index
 
-            def work(first, last, counts=counts, factor=factor, index=(starts, rows, values, place)):
-                add_lower(counts.indptr, counts.ids, counts.counts, *index, factor, first, last, K)
+            def work(first, last, counts=counts, factor=factor):
+                add_lower(counts.indptr, counts.ids, counts.counts, *counts.index, factor, first, last, K)
 
             share_rows(len(X), work, lower=True)
         if scattered:
@@ -84,14 +87,12 @@ class PatternKernel(SequenceKernel):
         K = np.zeros((len(X), len(Y)))
         for pattern, factor in self._patterns():
             left, right = self._counts(X, pattern), self._counts(Y, pattern)
-            dense = left.dense
-            if dense is not None:
-                K += _scaled(dense @ right.dense.T, factor)
+            if left.dense is not None and right.dense is not None:
+                K += _scaled(left.dense @ right.dense.T, factor)
                 continue
-            starts, rows, values, _ = right.index
             ids = left.mapped(right)
 
-            def work(first, last, left=left, ids=ids, index=(starts, rows, values), factor=factor):
+            def work(first, last, left=left, ids=ids, index=right.index[:3], factor=factor):
                 add_rows(left.indptr, ids, left.counts, *index, factor, first, last, K)
 
             share_rows(len(X), work, lower=False)
@@ -143,12 +144,12 @@ class Spectrum(PatternKernel):
 
 
 class GappedSpectrum(PatternKernel):
-    """The motif kernel: the inner product of the counts of the letters at the cared-for places of a window.
+    """The motif kernel: the inner product of the counts of the letters at the chosen places of a window.
 
     Parameters
     ----------
     mask : str or sequence of bool
-        The window: '1' where a letter is cared for, '0' where any will do; zeros at the two ends are dropped.
+        The window: '1' for a chosen place, '0' where any letter will do; zeros at the two ends are dropped.
     region : int, (int or None, int or None), optional
         Where to look: the first `region` letters, the last `-region` letters, or a slice; by default everywhere.
     presence : bool, default=False
@@ -173,10 +174,10 @@ class GappedSpectrum(PatternKernel):
 
     def _learn(self, X, sample_weight, shared):
         try:
-            cared = _cared(self.mask)
+            chosen = _chosen(self.mask)
         except (TypeError, ValueError):
-            cared = np.empty(0, int)
-        require(self, "mask", len(cared) > 0, "zeros and ones with at least one 1, such as '11011'")
+            chosen = np.empty(0, int)
+        require(self, "mask", len(chosen) > 0, "zeros and ones with at least one 1, such as '11011'")
         region = self.region
         pair = isinstance(region, (tuple, list)) and len(region) == 2
         valid = region is None or (is_integer(region) and region != 0)
@@ -185,13 +186,13 @@ class GappedSpectrum(PatternKernel):
         super()._learn(X, sample_weight, shared)
 
     def _patterns(self):
-        cared = _cared(self.mask)
-        places = tuple(int(p) for p in cared - cared[0])
+        chosen = _chosen(self.mask)
+        places = tuple(int(p) for p in chosen - chosen[0])
         region = self.region
-        if is_integer(region):
-            region = (None, int(region)) if region > 0 else (int(region), None)
-        limits = (None, None) if region is None else tuple(None if end is None else int(end) for end in region)
-        return [(Pattern(places, places[-1] + 1, limits, presence=bool(self.presence)), 1.0)]
+        if region is None or is_integer(region):
+            region = (None, region) if region is None or region > 0 else (region, None)
+        start, stop = (None if end is None else int(end) for end in region)
+        return [(Pattern(places, places[-1] + 1, (start, stop), presence=bool(self.presence)), 1.0)]
 
 
 class GappedKmer(PatternKernel):
@@ -204,7 +205,7 @@ class GappedKmer(PatternKernel):
     l : int, default=10
         The length of a window.
     k : int, default=6
-        The number of letters that are cared for.
+        The number of letters chosen from a window.
     alphabet : 'dna', 'rna', 'protein', str or Alphabet, optional
         The letters; by default they are inferred from the training samples.
 
@@ -277,7 +278,7 @@ class Mismatch(PatternKernel):
 def motif_kernels(alphabet="protein") -> list[GappedSpectrum]:
     """Return the 64 motif kernels of Ong and Zien: 16 patterns of up to five places in 4 regions.
 
-    The patterns are all masks of five places that begin with a cared-for one; the regions are the whole sequence,
+    The patterns are all masks of five places that begin with a chosen one; the regions are the whole sequence,
     its first 15, its first 60 and its last 15 letters.
 
     Examples
@@ -311,8 +312,8 @@ def common_neighbours(k: int, m: int, h: int, size: int) -> int:
     return total
 
 
-def _cared(mask) -> np.ndarray:
-    """Return the cared-for places of a mask."""
+def _chosen(mask) -> np.ndarray:
+    """Return the chosen places of a mask."""
     values = [int(value) for value in mask]
     if not set(values) <= {0, 1}:
         raise ValueError("A mask must hold zeros and ones.")

@@ -1,0 +1,159 @@
+"""Train the problems of a fit on prepared kernels, from nothing or from earlier solutions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from multikernel.problem import Problem, Start
+from multikernel.solution import INTERRUPTED, Solution
+from multikernel.solve import solve
+from multikernel.training.core import Fit, Prepared, Settings, Starts, Target, Targets
+from multikernel.training.progress import progress
+from multikernel.training.publish import expand, gram_of
+from multikernel.training.repair import until_definite
+
+
+def train(prepared: Prepared, targets: Targets, settings: Settings, starts: Starts | None = None) -> Fit:
+    """Solve the problems that ``targets`` makes of the kernels; repair indefinite kernels that they meet.
+
+    Parameters
+    ----------
+    prepared : Prepared
+        The kernels.
+    targets : callable
+        Returns the problems on these kernels.
+    settings : Settings
+        Solver, accuracy, callback.
+    starts : callable, optional
+        Returns a start, or None, for each problem.
+
+    Returns
+    -------
+    Fit
+        One solution for each problem; after Ctrl-C the best one found, and the starts of the problems not reached.
+    """
+    made: Sequence[Target] = ()
+
+    def work(kernels: Prepared) -> tuple[list[Solution], list[np.ndarray]]:
+        nonlocal made
+        made = targets(kernels)
+        # the outputs that a start knows are those of the kernels as they were given
+        begin = [None] * len(made) if starts is None or kernels is not prepared else starts(made)
+        solutions: list[Solution] = []
+        for target, start in zip(made, begin, strict=True):
+            interrupted = bool(solutions) and solutions[-1].status == INTERRUPTED
+            solutions.append(_solve(kernels, target, start, settings, interrupted))
+        curvatures = [
+            solution.curvature if target.classes is None else target.classes.by_input(solution.curvature)
+            for target, solution in zip(made, solutions, strict=True)
+        ]
+        return solutions, curvatures
+
+    final, solutions = until_definite(prepared, settings, work)
+    return Fit(final, tuple(made), tuple(solutions))
+
+
+def _solve(prepared: Prepared, target: Target, start: Start | None, settings: Settings, interrupted: bool) -> Solution:
+    """Solve one problem; after an interruption it keeps its start."""
+    problem = Problem(gram_of(target, prepared.gram), target.machine, target.mixing)
+    if start is not None:
+        start = replace(start, weights=target.mixing.make_feasible(start.weights))
+    shown = progress(settings.verbose, settings.tol, target.label) if settings.verbose else nullcontext()
+    with shown as show:
+        solution = solve(
+            problem, settings.solver, tol=settings.tol, max_iter=0 if interrupted else settings.max_iter, start=start,
+            callback=show if settings.callback is None else _watch(show, settings.callback, prepared, target),
+        )  # fmt: skip
+    return replace(solution, status=INTERRUPTED) if interrupted else solution
+
+
+def _watch(
+    show: Callable[[dict], None] | None,
+    callback: Callable[[dict], None],
+    prepared: Prepared,
+    target: Target,
+) -> Callable[[dict], None]:
+    """Return what the solver calls after each iteration: the progress shown, then the user's callback."""
+
+    def tell(row: dict) -> None:
+        if show is not None:
+            show(row)
+        a, intercept = row.pop("coef"), np.ravel(row.pop("intercept"))
+
+        def evaluate(X: Any, n_threads: int = 1) -> np.ndarray:
+            coef = np.zeros((prepared.gram.n_samples, len(intercept)))
+            coef[slice(None) if target.samples is None else target.samples] = a.reshape(len(a), -1)
+            weights = np.repeat(row["weights"][None], len(intercept), axis=0)
+            mixed = weights if target.classes is None else target.classes.mixed(row["weights"])
+            return expand(prepared, mixed, coef, intercept, balanced=False).evaluate(X, n_threads)
+
+        callback({"problem": target.label, **row, "evaluate": evaluate})
+
+    return tell
+
+
+def from_fit(previous: Fit) -> Starts:
+    """Return starts at the solutions of a fit of the same problems with other costs or norms."""
+
+    def starts(targets: Sequence[Target]) -> list[Start | None]:
+        if len(targets) != len(previous.targets):
+            return [None] * len(targets)
+        found: list[Start | None] = []
+        for target, old, solution in zip(targets, previous.targets, previous.solutions, strict=True):
+            a, b, outputs = target.machine.warm_start(old.machine, solution.dual_coef, solution.outputs)
+            found.append(Start(solution.weights, a, (b, outputs)))
+        return found
+
+    return starts
+
+
+# the weights of a problem, the samples that took part among all, and their coefficients
+Found = tuple[np.ndarray, np.ndarray, np.ndarray]
+
+
+def found_by(fit: Fit, rows: np.ndarray) -> list[Found]:
+    """Return what a fit on the samples ``rows`` found, without its kernels and outputs."""
+    return [
+        (solution.weights, rows if target.samples is None else rows[target.samples], solution.dual_coef)
+        for target, solution in zip(fit.targets, fit.solutions, strict=True)
+    ]
+
+
+def mean_start(folds: Sequence[Sequence[Found]], taking_part: np.ndarray) -> Starts:
+    """Return starts that are the mean of what several folds have found for the same problems.
+
+    A sample that is in every training set but one counts in all of them but one, so that bounds and sums hold for the
+    mean as they do in the folds; with other splits the machine makes the mean feasible.
+
+    Parameters
+    ----------
+    folds : sequence of sequence of Found
+        For each fold, and each of its problems.
+    taking_part : bool array
+        Which of all samples take part in the training to be started.
+    """
+
+    def start(target: Target, parts: list[Found]) -> Start | None:
+        shape = target.machine.start().shape[1:]
+        # a fold that lacks a class has fewer columns
+        if any(coef.shape[1:] != shape for _, _, coef in parts):
+            return None
+        total, count = np.zeros((len(taking_part), *shape)), np.zeros(len(taking_part))
+        for _, samples, coef in parts:
+            total[samples] += coef
+            count[samples] += 1
+        a = (total.T / np.maximum(count, 1)).T[taking_part]
+        weights = np.mean([weights for weights, _, _ in parts], axis=0)
+        return Start(weights, target.machine.make_feasible(a if target.samples is None else a[target.samples]))
+
+    def starts(targets: Sequence[Target]) -> list[Start | None]:
+        if not folds or any(len(fold) != len(targets) for fold in folds):
+            return [None] * len(targets)
+        return [start(target, [fold[t] for fold in folds]) for t, target in enumerate(targets)]
+
+    return starts

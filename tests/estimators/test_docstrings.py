@@ -1,0 +1,24 @@
+"""Every parameter of every estimator is described once, and no shared description was left unfilled."""
+
+import inspect
+import re
+
+import pytest
+
+import multikernel
+
+ESTIMATORS = [
+    name for name in multikernel.__all__ if isinstance(getattr(multikernel, name), type) and name != "KernelStack"
+]
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_every_parameter_is_described_once(name):
+    cls = getattr(multikernel, name)
+    text = cls.__doc__
+    assert not re.search(r"^    <.*>$", text, re.M)
+    section = text.split("Parameters\n    ----------\n")[1].split("Attributes\n    ----------\n")[0]
+    entries = re.findall(r"^    (\w[\w, ]*?)(?: : .*)?$", section, re.M)
+    described = [each.strip() for entry in entries for each in entry.split(",")]
+    parameters = [each for each in inspect.signature(cls.__init__).parameters if each != "self"]
+    assert sorted(described) == sorted(parameters)
