@@ -24,8 +24,16 @@ from multikernel.training.train import train
 class BaseMKL(_BaseComposition):
     """Base class of the estimators; the parameters are those of its subclasses."""
 
+    # parameters, of which each subclass has some
     kernels: Any
     norm: float
+    C: float
+    loss: Any
+    epsilon: float
+    multiclass: str
+    output_kernels: Any
+    fit_intercept: bool
+    class_weight: Any
     normalize: Any
     psd: str
     solver: Any
@@ -39,6 +47,11 @@ class BaseMKL(_BaseComposition):
     # a Model; of a baseline whose kernels have coefficients of their own, another object with an expansion
     model_: Any
     classes_: np.ndarray
+
+    def _store(self, own: dict[str, Any]) -> None:
+        """Set the parameters from the local names of an initialiser."""
+        for name in self._get_param_names():
+            setattr(self, name, own[name])
 
     # ---- parameters: name__gamma of the entries (name, kernel, columns)
 

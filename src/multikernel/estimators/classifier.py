@@ -113,41 +113,12 @@ class MKLClassifier(ProbabilityFace):
         n_jobs=None,
         callback=None,
     ):
-        self.kernels = kernels
-        self.norm = norm
-        self.C = C
-        self.loss = loss
-        self.multiclass = multiclass
-        self.output_kernels = output_kernels
-        self.fit_intercept = fit_intercept
-        self.normalize = normalize
-        self.psd = psd
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.class_weight = class_weight
-        self.gram = gram
-        self.memory_limit = memory_limit
-        self.verbose = verbose
-        self.n_jobs = n_jobs
-        self.callback = callback
+        self._store(locals())
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MKLClassifier:
         """Learn the weights of the kernels and the decision function.
 
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame of shape (n_samples, n_features), or KernelStack
-            Training samples.
-        y : array of shape (n_samples,)
-            Classes, of any type.
-        sample_weight : array of shape (n_samples,), optional
-            Weights; they count as repetitions would, and samples of weight zero are left out.
-
-        Returns
-        -------
-        MKLClassifier
-            The fitted estimator.
+        <fit>
         """
         check_parameters(self, **CLASSIFIER_RULES)
         samples = check_classes(self, X, y, sample_weight)

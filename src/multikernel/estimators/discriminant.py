@@ -103,38 +103,12 @@ class DiscriminantMKLClassifier(TransformerMixin, ClassifierFace):
         n_jobs=None,
         callback=None,
     ):
-        self.kernels = kernels
-        self.reg = reg
-        self.norm = norm
-        self.prediction = prediction
-        self.n_neighbors = n_neighbors
-        self.normalize = normalize
-        self.psd = psd
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.gram = gram
-        self.memory_limit = memory_limit
-        self.verbose = verbose
-        self.n_jobs = n_jobs
-        self.callback = callback
+        self._store(locals())
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> DiscriminantMKLClassifier:
         """Learn the weights of the kernels and the discriminant directions.
 
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame of shape (n_samples, n_features), or KernelStack
-            Training samples.
-        y : array of shape (n_samples,)
-            Classes, of any type.
-        sample_weight : array of shape (n_samples,), optional
-            Weights; they count as repetitions would, and samples of weight zero are left out.
-
-        Returns
-        -------
-        DiscriminantMKLClassifier
-            The fitted estimator.
+        <fit>
         """
         check_parameters(self, prediction=one_of("centroid", "neighbors"))
         samples = check_classes(self, X, y, sample_weight)

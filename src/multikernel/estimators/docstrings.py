@@ -1,6 +1,7 @@
 """Descriptions of parameters and attributes that many estimators share, each written once.
 
-In the docstring of a class a line ``<kernels, norm, C>`` stands for the descriptions of these names, in this order.
+In the docstring of a class, or of one of its methods, a line ``<kernels, norm, C>`` stands for the descriptions of
+these names, in this order.
 """
 
 from __future__ import annotations
@@ -112,6 +113,20 @@ history_ : dict of ndarrays
     lower, gap, active and, with early stopping, score.
 gram_ : GramInfo
     How the kernels were kept: kind, dtype, nbytes.""",
+    "fit": """
+Parameters
+----------
+X : array, sparse matrix or data frame of shape (n_samples, n_features), or KernelStack
+    Training samples.
+y : array of shape (n_samples,)
+    Classes, of any type.
+sample_weight : array of shape (n_samples,), optional
+    Weights; they count as repetitions would, and samples of weight zero are left out.
+
+Returns
+-------
+estimator
+    The fitted estimator itself.""",
     "classes_": """
 classes_ : ndarray of shape (n_classes,)
     The classes.""",
@@ -174,12 +189,13 @@ refit_time_ : float
 
 
 def documented(cls: _Class) -> _Class:
-    """Fill in the descriptions that the docstring of a class names in lines such as ``<kernels, norm>``."""
+    """Fill in the descriptions that the docstrings of a class name in lines such as ``<kernels, norm>``."""
 
     def described(match: re.Match) -> str:
-        texts = [SHARED[name].strip("\n") for name in re.split(r",\s*", match[1].strip())]
-        return "\n".join("    " + line for text in texts for line in text.splitlines())
+        lines = [line for name in re.split(r",\s*", match[2]) for line in SHARED[name].strip("\n").splitlines()]
+        return "\n".join(match[1] + line if line else line for line in lines)
 
-    if cls.__doc__:
-        cls.__doc__ = re.sub(r"^    <([a-zA-Z_, \n]+)>$", described, cls.__doc__, flags=re.M)
+    for each in (cls, *(each for each in vars(cls).values() if callable(each))):
+        if each.__doc__:
+            each.__doc__ = re.sub(r"^( +)<([a-zA-Z_, \n]+)>$", described, each.__doc__, flags=re.M)
     return cls

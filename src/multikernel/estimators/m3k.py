@@ -112,22 +112,7 @@ class M3KClassifier(ClassifierFace):
         n_jobs=None,
         callback=None,
     ):
-        self.kernels = kernels
-        self.gamma0 = gamma0
-        self.gamma0_fraction = gamma0_fraction
-        self.norm = norm
-        self.C = C
-        self.normalize = normalize
-        self.psd = psd
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.class_weight = class_weight
-        self.gram = gram
-        self.memory_limit = memory_limit
-        self.verbose = verbose
-        self.n_jobs = n_jobs
-        self.callback = callback
+        self._store(locals())
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> M3KClassifier:
         """Learn the weights of the kernels and the decision function.

@@ -121,19 +121,7 @@ class MKLOneClass(OutlierMixin, BaseMKL):
         n_jobs=None,
         callback=None,
     ):
-        self.kernels = kernels
-        self.nu = nu
-        self.norm = norm
-        self.normalize = normalize
-        self.psd = psd
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.gram = gram
-        self.memory_limit = memory_limit
-        self.verbose = verbose
-        self.n_jobs = n_jobs
-        self.callback = callback
+        self._store(locals())
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

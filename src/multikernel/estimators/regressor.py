@@ -110,22 +110,7 @@ class MKLRegressor(RegressorFace):
         n_jobs=None,
         callback=None,
     ):
-        self.kernels = kernels
-        self.norm = norm
-        self.C = C
-        self.loss = loss
-        self.epsilon = epsilon
-        self.fit_intercept = fit_intercept
-        self.normalize = normalize
-        self.psd = psd
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.gram = gram
-        self.memory_limit = memory_limit
-        self.verbose = verbose
-        self.n_jobs = n_jobs
-        self.callback = callback
+        self._store(locals())
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MKLRegressor:
         """Learn the weights of the kernels and the prediction.

@@ -107,30 +107,7 @@ class MKLClassifierCV(SearchCV, ProbabilityFace):
         n_jobs=None,
         callback=None,
     ):
-        self.kernels = kernels
-        self.Cs = Cs
-        self.norms = norms
-        self.cv = cv
-        self.scoring = scoring
-        self.refit = refit
-        self.error_score = error_score
-        self.norm = norm
-        self.C = C
-        self.loss = loss
-        self.multiclass = multiclass
-        self.output_kernels = output_kernels
-        self.fit_intercept = fit_intercept
-        self.normalize = normalize
-        self.psd = psd
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.class_weight = class_weight
-        self.gram = gram
-        self.memory_limit = memory_limit
-        self.verbose = verbose
-        self.n_jobs = n_jobs
-        self.callback = callback
+        self._store(locals())
 
     def _set(self, model: Model, fit: Fit, samples: Samples) -> None:
         super()._set(model, fit, samples)
@@ -229,29 +206,7 @@ class MKLRegressorCV(SearchCV, RegressorFace):
         n_jobs=None,
         callback=None,
     ):
-        self.kernels = kernels
-        self.Cs = Cs
-        self.norms = norms
-        self.epsilons = epsilons
-        self.cv = cv
-        self.scoring = scoring
-        self.refit = refit
-        self.error_score = error_score
-        self.norm = norm
-        self.C = C
-        self.loss = loss
-        self.epsilon = epsilon
-        self.fit_intercept = fit_intercept
-        self.normalize = normalize
-        self.psd = psd
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.gram = gram
-        self.memory_limit = memory_limit
-        self.verbose = verbose
-        self.n_jobs = n_jobs
-        self.callback = callback
+        self._store(locals())
 
     def _check_base(self) -> None:
         check_parameters(self, **REGRESSOR_RULES)
@@ -334,29 +289,7 @@ class M3KClassifierCV(SearchCV, ClassifierFace):
         n_jobs=None,
         callback=None,
     ):
-        self.kernels = kernels
-        self.gamma0 = gamma0
-        self.gamma0_fraction = gamma0_fraction
-        self.norm = norm
-        self.C = C
-        self.normalize = normalize
-        self.psd = psd
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.class_weight = class_weight
-        self.gram = gram
-        self.memory_limit = memory_limit
-        self.verbose = verbose
-        self.n_jobs = n_jobs
-        self.callback = callback
-        self.Cs = Cs
-        self.norms = norms
-        self.gamma0_fractions = gamma0_fractions
-        self.cv = cv
-        self.scoring = scoring
-        self.refit = refit
-        self.error_score = error_score
+        self._store(locals())
 
     def _check_base(self) -> None:
         if self.gamma0_fractions is not None and self.gamma0 != "max":
