@@ -242,3 +242,10 @@ def test_the_reduced_gradient_of_the_simplex():
     # the second weight is the pivot; the fourth is zero and would fall
     expected = np.array([0.6, 0.4, -1.5, 0.0, 0.5])
     np.testing.assert_allclose(Simplex().reduced_gradient(beta, gradient), expected)
+
+
+@pytest.mark.parametrize(("beta", "inside"), [([1.0, 0.2], True), ([1.1, 0.2], False), ([-0.1, 0.2], False)])
+def test_the_cones_of_the_plain_sum_are_a_box(beta, inside):
+    rows = PlainSum().cone_rows(2)
+    assert rows.cones == (("nonnegative", 4),)
+    assert bool(np.all(rows.b - rows.A @ np.array(beta) >= 0)) == inside
