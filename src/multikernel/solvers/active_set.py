@@ -17,7 +17,7 @@ kernels are listed, and the other solver goes on with its bounds from several a,
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from multikernel.gram.host import HostGram
 from multikernel.machines.base import HasSubsample
 from multikernel.mixing.base import HasTakeKernels
 from multikernel.problem import Point, Problem
-from multikernel.solvers.base import Solver, Step, iterate
+from multikernel.solvers.base import Solver, Step, iterate, offers
 from multikernel.solvers.newton import Newton
 
 # gap to which a list is solved, in units of the one asked for: other kernels may then exceed the listed ones a little
@@ -140,15 +140,15 @@ class ActiveSet(Solver):
         return (*self.requires, *self.solver.needs)
 
     def start(self, point: Point, tol: float) -> _State:
-        weights, machine = point.beta, point.problem.machine
-        if weights.all() and isinstance(machine, HasSubsample):
-            weights = self._first_weights(point.problem, machine)
+        weights, cold = point.beta, np.array_equal(point.a, point.problem.machine.start())
+        if cold and weights.all() and offers(point.problem, "machine.subsample"):
+            weights = self._first_weights(point.problem)
         return _State(tol, weights, weights > 0)
 
-    def _first_weights(self, problem: Problem, machine: HasSubsample) -> np.ndarray:
+    def _first_weights(self, problem: Problem) -> np.ndarray:
         """Return the weights of a problem of some samples, without those that are small."""
         gram = problem.gram
-        idx, part = machine.subsample(_subsample_size(gram, self.samples))
+        idx, part = cast(HasSubsample, problem.machine).subsample(_subsample_size(gram, self.samples))
         fits = gram.n_kernels * len(idx) ** 2 * gram.dtype.itemsize <= _MEMORY * gram.budget
         n_threads = gram.team.n_threads if isinstance(gram, HostGram) else 1
         some = DenseGram(gram.block(idx), n_threads=n_threads) if fits else gram.take_samples(idx)
@@ -160,9 +160,7 @@ class ActiveSet(Solver):
     def step(self, point: Point, state: _State, certificate: Certificate) -> Step:
         kernels = np.flatnonzero(state.listed)
         if state.run is None:
-            mixing = point.problem.mixing
-            assert isinstance(mixing, HasTakeKernels)
-            mixing = mixing.take_kernels(kernels)
+            mixing = cast(HasTakeKernels, point.problem.mixing).take_kernels(kernels)
             part = point.take_kernels(kernels, mixing.scale_to_boundary(state.weights[kernels]), mixing)
             state.run = _Run(part, self.solver, _ASKED * state.tol)
         run = state.run
@@ -177,7 +175,8 @@ class ActiveSet(Solver):
         curvature[kernels] = run.best.curvature
         self._revise(point, state, exhausted=taken == most)
         same = state.run is run
-        return Step(lower, extra, done=same and run.last.done, settled=same and run.last.settled, curvature=curvature)
+        done, settled = same and run.last.done, same and run.last.settled
+        return Step(lower, extra, done, settled, moved=taken > 0, curvature=curvature)
 
     def _recheck(self, point: Point, state: _State, kernels: np.ndarray, model: Model) -> None:
         """Move to the model of the list, and update the outputs of the other kernels."""
