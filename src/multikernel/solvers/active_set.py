@@ -112,7 +112,6 @@ class ActiveSet(Solver):
     --------
     >>> import numpy as np
     >>> from multikernel.gram.dense import DenseGram
-    from multikernel.gram.host import HostGram
     >>> from multikernel.machines.svc import SVC
     >>> from multikernel.mixing.norms import Simplex
     >>> from multikernel.problem import Problem
