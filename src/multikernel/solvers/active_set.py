@@ -33,9 +33,7 @@ from multikernel.solvers.newton import Newton
 
 # gap to which a list is solved, in units of the one asked for: other kernels may then exceed the listed ones a little
 _ASKED = 0.7
-# a kernel without weight stays on the list while q_k is above this fraction of the largest: it may get weight yet
-_NEAR = 0.7
-# relative gap of the problem of some samples; weights below this fraction of the largest are not listed after it
+# relative gap of the problem of some samples: enough to tell which kernels have weight
 _ROUGHLY = 1e-2
 # part of the memory for kernel values that the problem of some samples may take
 _MEMORY = 0.25
@@ -145,7 +143,7 @@ class ActiveSet(Solver):
         return _State(tol, weights, weights > 0)
 
     def _first_weights(self, problem: Problem) -> np.ndarray:
-        """Return the weights of a problem of some samples, without those that are small."""
+        """Return the weights of a problem of some samples."""
         gram = problem.gram
         idx, part = cast(HasSubsample, problem.machine).subsample(_subsample_size(gram, self.samples))
         fits = gram.n_kernels * len(idx) ** 2 * gram.dtype.itemsize <= _MEMORY * gram.budget
@@ -153,8 +151,7 @@ class ActiveSet(Solver):
         some = DenseGram(gram.block(idx), n_threads=n_threads) if fits else gram.take_samples(idx)
         run = _Run(Point(Problem(some, part, problem.mixing)), self.solver, _ROUGHLY)
         run.improve(self.steps, self.patience)
-        weights = run.model.weights
-        return np.where(weights > _ROUGHLY * weights.max(), weights, 0.0)
+        return run.model.weights
 
     def step(self, point: Point, state: _State, certificate: Certificate) -> Step:
         kernels = np.flatnonzero(state.listed)
@@ -186,14 +183,14 @@ class ActiveSet(Solver):
         point.set_outputs(kernels, model.outputs)
 
     def _revise(self, point: Point, state: _State, exhausted: bool) -> None:
-        """List the kernels that are missing, and drop those that are far from having weight while the gap halves."""
+        """List the kernels that are missing, and drop those without weight while the gap halves."""
         now, q, before = certify(point), point.q, state.listed.copy()
         state.weights = point.beta
         missing = np.flatnonzero(~state.listed & (q > q[state.listed].max()))
         if len(missing):
             missing = missing[np.argsort(-q[missing])][: max(self.join, np.count_nonzero(state.listed))]
             if now.gap < 0.5 * state.gap:
-                state.listed &= (point.beta > 0) | (q >= _NEAR * q.max())
+                state.listed &= point.beta > 0
             state.listed[missing] = True
             if now.relative > _FAR:
                 state.weights = point.problem.mixing.reactivate(point.beta, np.where(state.listed, q, 0.0), _SHARE)
