@@ -81,13 +81,6 @@ class CutModel:
         """Whether the model is minimised in less time than any step on the weights takes."""
         return self.mixing.is_simplex
 
-    def reach(self, beta: np.ndarray, move: np.ndarray, upper: float) -> float:
-        """Return how far along a move, at most once, no cut rises above ``upper``."""
-        Q = 0.5 * np.array(self.q).reshape(-1, self.p)
-        rise, room = -Q @ move, np.maximum(upper - (np.array(self.g) - Q @ beta), 0.0)
-        rising = rise > 0
-        return min(1.0, float(np.min(room[rising] / rise[rising], initial=np.inf)))
-
     def minimise(self, known: np.ndarray | None = None) -> tuple[np.ndarray, float]:
         """Return the weights that minimise the model, and the rigorous bound of their multipliers.
 
