@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -170,8 +170,7 @@ class Point:
 
     def partial_solve(self, accuracy: float, size: int) -> None:
         """Let a machine that offers it improve about ``size`` of the coefficients at the current weights."""
-        machine = self.problem.machine
-        assert isinstance(machine, HasPartialSolve)
+        machine = cast(HasPartialSolve, self.problem.machine)
         self.accuracy = accuracy
         self.set_dual(machine.partial_solve(self.combined, self.a, self.f, accuracy, size))
 

@@ -78,7 +78,7 @@ def solve(
     recorder = Recorder(callback, ("time", "upper", "lower", "gap", "active"))
     point = _point(problem, start)
     best = Best(point, tol)
-    if algorithm.certifies_start or max_iter == 0 or _mostly_known(start):
+    if algorithm.certifies_start or max_iter == 0:
         best.take(point)
     status = MAX_ITER
     with recorder, single_threaded_blas():
@@ -87,7 +87,8 @@ def solve(
                 "upper": best.upper, "lower": best.certificate.lower, "gap": best.certificate.relative,
                 "active": int(np.count_nonzero(point.beta)), "primal": now.upper, "weights": point.beta, **step.extra,
             }  # fmt: skip
-            recorder.record(row, coef=point.a, intercept=now.intercept)
+            if step.moved:
+                recorder.record(row, coef=point.a, intercept=now.intercept)
             if best.converged or step.settled:
                 status = SETTLED
                 break
@@ -102,11 +103,6 @@ def solve(
 
 def _point(problem: Problem, start: Start | None) -> Point:
     return Point(problem) if start is None else Point(problem, start.weights, start.coef, start.known)
-
-
-def _mostly_known(start: Start | None) -> bool:
-    """Whether the outputs of a start are known, but for one coefficient that rounding may have changed."""
-    return start is None or start.known is None or bool(np.count_nonzero(start.coef - start.known[0]) <= 1)
 
 
 def _solution(best: Best, recorder: Recorder, status: str, name: str) -> Solution:

@@ -9,12 +9,13 @@ from problems import random_problem
 from scipy.linalg import LinAlgError
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from multikernel.certificate import certify, relative_gap
+from multikernel.certificate import Best, certify, relative_gap
 from multikernel.gram.cholesky import factorise
 from multikernel.gram.dense import DenseGram
 from multikernel.machines.svc import SVC
 from multikernel.mixing.norms import mixing_for
 from multikernel.problem import Point, Problem
+from multikernel.solve import Recorder
 from multikernel.solvers.cut_model import CutModel
 from multikernel.threads import Team, available_threads, resolve_threads, single_threaded_blas
 
@@ -113,3 +114,46 @@ def test_cut_model_bounds_the_optimum_for_any_multipliers(index):
 def test_relative_gap_has_a_floor_and_is_never_negative():
     assert relative_gap(1.0, 1.0 + 1e-16, 1e-3) == 0.0
     assert relative_gap(0.0, -1e-5, 1e-3) == pytest.approx(1e-2)
+
+
+def test_a_recorder_keeps_rows_calls_back_and_ends_at_an_interrupt():
+    rows = []
+    recorder = Recorder(rows.append, ("time", "gap"))
+    assert recorder.history == {"time": [], "gap": []}
+    with recorder:
+        recorder.record({"gap": 0.5}, coef=1)
+        recorder.record({"gap": 0.1, "score": 2.0}, coef=2)
+        raise KeyboardInterrupt
+    assert recorder.interrupted and recorder.n_rows == 2
+    assert recorder.history["gap"] == [0.5, 0.1] and recorder.history["score"] == [2.0]
+    assert [row["coef"] for row in rows] == [1, 2] and "coef" not in recorder.history
+    assert recorder.history["time"] == [row["time"] for row in rows]
+    with pytest.raises(ZeroDivisionError), recorder:
+        raise ZeroDivisionError
+    assert not recorder.interrupted
+
+
+def test_the_best_model_has_the_least_primal_value_and_then_the_best_certificate():
+    problem = random_problem(3)
+    point = Point(Problem(DenseGram(problem.stack), SVC(problem.y, problem.C), mixing_for(1.0)))
+    best = Best(point, 1e-2)
+    assert best.model is None and best.certificate.relative == np.inf and not best.converged
+    first = best.take(point)
+    assert best.certificate == first and best.idle == 0 and np.array_equal(best.model.weights, point.beta)
+    before = point.a
+    point.solve(1e-6 * point.problem.machine.scale)
+    now = best.take(point)
+    assert now.upper < first.upper and best.upper == now.upper and best.own_gap == now.gap
+    np.testing.assert_allclose(best.model.outputs, problem.stack @ point.a, atol=1e-9 * problem.C)
+    # a worse point changes neither bounds nor model, but for a lower bound from elsewhere
+    kept, solved = best.model, point.a
+    point.set_dual(before)
+    best.take(point)
+    assert best.model is kept and best.idle == 1
+    best.take(point, lower=now.upper * (1 - 1e-3))
+    assert best.converged and best.idle == 0 and best.certificate.lower == now.upper * (1 - 1e-3)
+    # with the gap closed a point of larger value takes over where its own coefficients certify it better
+    point.set_dual(solved)
+    best.own_gap = np.inf
+    best.take(point)
+    assert best.model is not kept and best.own_gap == now.gap

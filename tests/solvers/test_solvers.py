@@ -14,12 +14,15 @@ from problems import NORMS, random_problem
 from reference import conic_solution
 
 from multikernel.gram.dense import DenseGram
+from multikernel.machines import base as machines_base
 from multikernel.machines.base import Machine
 from multikernel.machines.svc import SVC
+from multikernel.mixing import base as mixing_base
+from multikernel.mixing.base import Mixing
 from multikernel.mixing.norms import Ball, Simplex, mixing_for
 from multikernel.problem import Problem, Start
 from multikernel.solve import solve
-from multikernel.solvers import REGISTRY, get_solver, solver_names
+from multikernel.solvers import REGISTRY, get_solver, offers, solver_names
 from multikernel.solvers.level import Level
 from multikernel.solvers.qcqp import QCQP
 
@@ -246,6 +249,28 @@ class Mute(Machine):
 
     def primal(self, f, quad, accuracy=0.0):
         return 0.5 * quad, 0.0
+
+
+def test_the_contract_of_a_machine_is_small():
+    asked = {name for name, value in vars(Machine).items() if not name.startswith("_") and name != "n_samples"}
+    assert asked == {"description", "floor", "start", "make_feasible", "dual", "solve", "primal", "warm_start"}
+    assert Machine.__abstractmethods__ == {"start", "make_feasible", "dual", "solve", "primal"}
+
+
+def test_abilities_are_declared_once_and_named_by_solvers():
+    sources = (machines_base, mixing_base)
+    declared = {
+        f"{part}.{name}"
+        for part, module in zip(("machine", "mixing"), sources, strict=True)
+        for key, protocol in vars(module).items() if key.startswith("Has")
+        for name in vars(protocol) if not name.startswith("_")
+    }  # fmt: skip
+    contract = {f"mixing.{name}" for name in vars(Mixing)}
+    asked = {need for name in REGISTRY for need in (*get_solver(name).needs, *get_solver(name).uses)}
+    assert asked <= declared | contract
+    assert {need for need in declared if need.startswith("machine.")} <= asked
+    problem = Problem(DenseGram(np.eye(2)[None]), Mute(), Simplex())
+    assert not any(offers(problem, need) for need in declared if need.startswith("machine."))
 
 
 @pytest.mark.parametrize("solver", ["newton", "qcqp"])

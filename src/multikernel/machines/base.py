@@ -14,13 +14,14 @@ outputs of kernel k are K_k a and its quadratic form is q_k = a' K_k a.
     epochs          HasEpochs         interleaved
 
 A solver names them as "machine.curvature" in its ``requires`` or ``uses``; `multikernel.solvers.offers` finds them.
+The protocols serve type checkers: ``isinstance`` with them is slow.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -182,7 +183,6 @@ class Machine(ABC):
         return coef
 
 
-@runtime_checkable
 class HasCurvature(Protocol):
     """A machine that differentiates its solution by the weights."""
 
@@ -192,7 +192,6 @@ class HasCurvature(Protocol):
         """Return the second-order model of J at a solution ``a`` of outputs f; ``rough`` allows single precision."""
 
 
-@runtime_checkable
 class HasPartialSolve(Protocol):
     """A machine whose problem can be solved in part, at a small part of the cost."""
 
@@ -200,7 +199,6 @@ class HasPartialSolve(Protocol):
         """Return better coefficients than ``a``: `solve`, limited to about ``size`` coefficients and steps."""
 
 
-@runtime_checkable
 class HasSubsample(Protocol):
     """A machine that makes a smaller problem of the same kind."""
 
@@ -208,7 +206,6 @@ class HasSubsample(Protocol):
         """Return about ``size`` of the samples, int (m,), and the machine on them."""
 
 
-@runtime_checkable
 class HasConic(Protocol):
     """A machine that is a linear objective on a polyhedron."""
 
@@ -216,7 +213,6 @@ class HasConic(Protocol):
         """Return the machine as data for a conic solver."""
 
 
-@runtime_checkable
 class HasCompact(Protocol):
     """A machine with a smaller form in other variables."""
 
@@ -224,7 +220,6 @@ class HasCompact(Protocol):
         """Return that form as data for a conic solver."""
 
 
-@runtime_checkable
 class HasEpochs(Protocol):
     """A machine on explicit features, which goes through its samples one by one."""
 

@@ -17,7 +17,7 @@ kernels are listed, and the other solver goes on with its bounds from several a,
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import numpy as np
 
@@ -28,14 +28,12 @@ from multikernel.gram.host import HostGram
 from multikernel.machines.base import HasSubsample
 from multikernel.mixing.base import HasTakeKernels
 from multikernel.problem import Point, Problem
-from multikernel.solvers.base import Solver, Step, iterate
+from multikernel.solvers.base import Solver, Step, iterate, offers
 from multikernel.solvers.newton import Newton
 
 # gap to which a list is solved, in units of the one asked for: other kernels may then exceed the listed ones a little
 _ASKED = 0.7
-# a kernel without weight stays on the list while q_k is above this fraction of the largest: it may get weight yet
-_NEAR = 0.7
-# relative gap of the problem of some samples; weights below this fraction of the largest are not listed after it
+# relative gap of the problem of some samples: enough to tell which kernels have weight
 _ROUGHLY = 1e-2
 # part of the memory for kernel values that the problem of some samples may take
 _MEMORY = 0.25
@@ -139,29 +137,26 @@ class ActiveSet(Solver):
         return (*self.requires, *self.solver.needs)
 
     def start(self, point: Point, tol: float) -> _State:
-        weights, machine = point.beta, point.problem.machine
-        if weights.all() and isinstance(machine, HasSubsample):
-            weights = self._first_weights(point.problem, machine)
+        weights, cold = point.beta, np.array_equal(point.a, point.problem.machine.start())
+        if cold and weights.all() and offers(point.problem, "machine.subsample"):
+            weights = self._first_weights(point.problem)
         return _State(tol, weights, weights > 0)
 
-    def _first_weights(self, problem: Problem, machine: HasSubsample) -> np.ndarray:
-        """Return the weights of a problem of some samples, without those that are small."""
+    def _first_weights(self, problem: Problem) -> np.ndarray:
+        """Return the weights of a problem of some samples."""
         gram = problem.gram
-        idx, part = machine.subsample(_subsample_size(gram, self.samples))
+        idx, part = cast(HasSubsample, problem.machine).subsample(_subsample_size(gram, self.samples))
         fits = gram.n_kernels * len(idx) ** 2 * gram.dtype.itemsize <= _MEMORY * gram.budget
         n_threads = gram.team.n_threads if isinstance(gram, HostGram) else 1
         some = DenseGram(gram.block(idx), n_threads=n_threads) if fits else gram.take_samples(idx)
         run = _Run(Point(Problem(some, part, problem.mixing)), self.solver, _ROUGHLY)
         run.improve(self.steps, self.patience)
-        weights = run.model.weights
-        return np.where(weights > _ROUGHLY * weights.max(), weights, 0.0)
+        return run.model.weights
 
     def step(self, point: Point, state: _State, certificate: Certificate) -> Step:
         kernels = np.flatnonzero(state.listed)
         if state.run is None:
-            mixing = point.problem.mixing
-            assert isinstance(mixing, HasTakeKernels)
-            mixing = mixing.take_kernels(kernels)
+            mixing = cast(HasTakeKernels, point.problem.mixing).take_kernels(kernels)
             part = point.take_kernels(kernels, mixing.scale_to_boundary(state.weights[kernels]), mixing)
             state.run = _Run(part, self.solver, _ASKED * state.tol)
         run = state.run
@@ -176,7 +171,8 @@ class ActiveSet(Solver):
         curvature[kernels] = run.best.curvature
         self._revise(point, state, exhausted=taken == most)
         same = state.run is run
-        return Step(lower, extra, done=same and run.last.done, settled=same and run.last.settled, curvature=curvature)
+        done, settled = same and run.last.done, same and run.last.settled
+        return Step(lower, extra, done, settled, moved=taken > 0, curvature=curvature)
 
     def _recheck(self, point: Point, state: _State, kernels: np.ndarray, model: Model) -> None:
         """Move to the model of the list, and update the outputs of the other kernels."""
@@ -187,14 +183,14 @@ class ActiveSet(Solver):
         point.set_outputs(kernels, model.outputs)
 
     def _revise(self, point: Point, state: _State, exhausted: bool) -> None:
-        """List the kernels that are missing, and drop those that are far from having weight while the gap halves."""
+        """List the kernels that are missing, and drop those without weight while the gap halves."""
         now, q, before = certify(point), point.q, state.listed.copy()
         state.weights = point.beta
         missing = np.flatnonzero(~state.listed & (q > q[state.listed].max()))
         if len(missing):
             missing = missing[np.argsort(-q[missing])][: max(self.join, np.count_nonzero(state.listed))]
             if now.gap < 0.5 * state.gap:
-                state.listed &= (point.beta > 0) | (q >= _NEAR * q.max())
+                state.listed &= point.beta > 0
             state.listed[missing] = True
             if now.relative > _FAR:
                 state.weights = point.problem.mixing.reactivate(point.beta, np.where(state.listed, q, 0.0), _SHARE)

@@ -9,7 +9,7 @@ beyond the contracts: those of a machine are listed in ``multikernel.machines.ba
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -33,14 +33,17 @@ class Step:
         The method has nothing left to do.
     settled : bool
         The weights changed by no more than the solver was told to stop at.
+    moved : bool
+        False where the step has only certified the point at which it found it; it is then no iteration of the history.
     curvature : ndarray of shape (p,)
         Smallest a' K_k a / a'a met inside the step, where it moved through several coefficients a.
     """
 
     lower: float = -np.inf
-    extra: Mapping[str, float] = field(default_factory=dict)
+    extra: dict[str, Any] = field(default_factory=dict)
     done: bool = False
     settled: bool = False
+    moved: bool = True
     curvature: np.ndarray | float = np.inf
 
 
@@ -56,8 +59,8 @@ class Solver(ABC):
     scope : str
         Which problems offer what it requires, in the user's words, where that is not plain.
     certifies_start : bool
-        Whether the start is certified before the first step. A solver that begins with few of the kernels need not
-        have the outputs of all of them then.
+        Whether the start is certified before the first step. A solver that begins with few of the kernels does it
+        in its first step, when it needs the outputs of all of them.
     """
 
     requires: ClassVar[tuple[str, ...]] = ()

@@ -23,7 +23,7 @@ We differ from the paper in phases 1 and 3, in moving the coefficients with the 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
@@ -127,12 +127,12 @@ class Newton(Solver):
 
     def _newton(self, point: Point, state: _State, gap: float, accuracy: float) -> None:
         machine, mixing = point.problem.machine, point.problem.mixing
-        assert isinstance(machine, HasCurvature) and isinstance(mixing, HasNewtonStep)
         if mixing.is_singleton(len(point.beta)):
             point.solve(0.1 * accuracy)
             return
-        c = machine.curvature(point.combined, point.a, point.f, point.outputs, rough=gap > _SINGLE)
-        move = state.damping * (mixing.newton_step(point.beta, point.q, c.H) - point.beta)
+        c = cast(HasCurvature, machine).curvature(point.combined, point.a, point.f, point.outputs, rough=gap > _SINGLE)
+        step = cast(HasNewtonStep, mixing).newton_step(point.beta, point.q, c.H) - point.beta
+        move = state.damping * step
         a = machine.make_feasible(predicted(c, point.a, move, corrected=gap < 1e-2))
         point.set_weights(mixing.scale_to_boundary(point.beta + move))
         point.solve(accuracy, start=a)
