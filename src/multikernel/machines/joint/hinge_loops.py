@@ -21,8 +21,6 @@ CONVERGED, NEEDS_ROWS, OUT_OF_STEPS, GO_ON = 0, 1, 2, 3
 SHARE = 0.6
 # a row moves by at most about this many times its cost: further, and rounding shows in the projection
 FAR = 1e6
-# relative distance from a bound below which a coefficient counts as being on it
-ON_BOUND = 1e-9
 # iterations after which any Newton or interior-point method of the room gives up: all but a few end in less than 50
 MOST_STEPS = 200
 

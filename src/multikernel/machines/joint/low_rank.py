@@ -17,7 +17,8 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_solve
 
 from multikernel.gram.base import Combined
-from multikernel.machines.joint.hinge_loops import MOST_STEPS, ON_BOUND
+from multikernel.machines.base import FLOOR, ON_BOUND
+from multikernel.machines.joint.hinge_loops import MOST_STEPS
 
 # largest number of unknowns, squared, in units of n c: with more of them row steps may be faster
 _UNKNOWNS = 20.0
@@ -25,8 +26,6 @@ _UNKNOWNS = 20.0
 _LEFT_OVER = {"f": 3e-7, "d": 1e-13}
 # fraction of the way to the boundary: nearer to one, and the next step may be blocked
 _FRACTION = 0.995
-# gap at which the method ends, relative to the largest loss: the last digits tell which entries are on their bounds
-_ENOUGH = 1e-13
 
 
 def low_rank_factor(combined: Combined, n_classes: int) -> np.ndarray | None:
@@ -75,7 +74,8 @@ def solve_low_rank(G: np.ndarray, y: np.ndarray, C: np.ndarray, n_classes: int, 
     """
     path = _InteriorPoint(G, y, C, n_classes, balanced)
     for _ in range(MOST_STEPS):
-        if max(path.gap, path.unbalanced) <= _ENOUGH * float(C.sum()):
+        # to the last digits, which tell which entries are on their bounds
+        if max(path.gap, path.unbalanced) <= FLOOR * float(C.sum()):
             break
         try:
             moved = path.step()

@@ -25,26 +25,21 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from multikernel.gram.base import Combined, HostRows
-from multikernel.gram.cholesky import factorise
+from multikernel.gram.cholesky import factorise, ridges
 from multikernel.gram.dense_loops import gather_block
 from multikernel.machines.joint.hinge_loops import add_block, complete_and_centre, difference_block
-
-# ridge of a factorisation over the mean diagonal, by precision: a smaller one fails, a larger one falsifies the move
-_RIDGE = {"f": 1e-6, "d": 1e-11}
 
 
 def with_ridge(matrix: Callable[[], np.ndarray], mean: float, factorise: Callable[[np.ndarray], Any]) -> Any:
     """Factorise a matrix of mean diagonal ``mean`` plus a ridge, ten times larger until that succeeds."""
-    mean = max(mean, float(np.finfo(np.float32).tiny))
     M = matrix()
-    ridge = _RIDGE[M.dtype.char]
-    while ridge <= 1.0:
-        M.flat[:: len(M) + 1] += ridge * mean
+    for ridge in ridges(mean, M.dtype):
+        M.flat[:: len(M) + 1] += ridge
         try:
             return factorise(M)
         except LinAlgError:
             # the attempt has overwritten the matrix
-            M, ridge = matrix(), 10.0 * ridge
+            M = matrix()
     raise LinAlgError("The combined kernel is not positive semidefinite on the free entries.")
 
 

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from multikernel.gram.base import Combined
-from multikernel.machines.base import Machine
-from multikernel.machines.joint.hinge_loops import CONVERGED, NEEDS_ROWS, ON_BOUND, project_rows
+from multikernel.machines.base import ON_BOUND, PENALTY, Machine
+from multikernel.machines.joint.hinge_loops import CONVERGED, NEEDS_ROWS, project_rows
 from multikernel.machines.joint.newton_systems import ClassBlocksNewtonSystem, DifferencesNewtonSystem
 
 # row steps of a partial solve for each step asked for: more of them cost row steps and save passes over the kernels
@@ -30,8 +30,6 @@ _BIASES = 0.01
 ROUNDING = 1e-14
 # row steps per sample after which the gap must have halved: fewer begin Newton's method where rows would be faster
 _PATIENCE = 50
-# penalty of the column sums over the mean diagonal of the centred kernel: a large one slows rows, a small one columns
-_PENALTY = 0.05
 # share of the change of A, times the diagonal, by which slopes move when the column sums are made zero: a guess that
 # is too small makes the row steps stop too early, and they are run again
 _SLOPE_CHANGE = 0.02
@@ -212,7 +210,7 @@ class RowSteps:
             # the diagonal of a centred kernel is not negative
             self.diag = np.maximum(combined.diag - 2.0 * self.r + self.mean, 0.0)
             size = max(float(self.diag.mean()), 1e-300)
-            self.rho[0] = max(_PENALTY, 2.0 / n) * size
+            self.rho[0] = max(PENALTY, 2.0 / n) * size
             # column sums that change the slopes by no more than the target
             small = min(target / (_SLOPE_CHANGE * machine.scale * size), machine.scale)
             self.column_target = min(self.column_target, float(self.rho[0]) * small**2)
