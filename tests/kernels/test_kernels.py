@@ -81,7 +81,10 @@ IDS = [f"{i}-{kernel_name(kernel)}" for i, (kernel, _) in enumerate(TABLE)]
 every_kernel = pytest.mark.parametrize("kernel", [kernel for kernel, _ in TABLE], ids=IDS)
 
 
-@pytest.mark.parametrize(("kernel", "definition"), [pair for pair in TABLE if pair[1] is not None], ids=str)
+DEFINED = {name: pair for name, pair in zip(IDS, TABLE, strict=True) if pair[1] is not None}
+
+
+@pytest.mark.parametrize(("kernel", "definition"), DEFINED.values(), ids=DEFINED)
 def test_definition(kernel, definition):
     X, Z = samples(12), samples(9, seed=1)
     expected = [[definition(x, z) for z in X] for x in Z]

@@ -81,13 +81,6 @@ class CutModel:
         """Whether the model is minimised in less time than any step on the weights takes."""
         return self.mixing.is_simplex
 
-    def reach(self, beta: np.ndarray, move: np.ndarray, upper: float) -> float:
-        """Return the largest t <= 1 for which no cut is above ``upper`` at beta + t move."""
-        Q = 0.5 * np.array(self.q).reshape(-1, self.p)
-        rise, room = -Q @ move, np.maximum(upper - (np.array(self.g) - Q @ beta), 0.0)
-        rising = rise > 0
-        return min(1.0, float(np.min(room[rising] / rise[rising], initial=np.inf)))
-
     def minimise(self, known: np.ndarray | None = None) -> tuple[np.ndarray, float]:
         """Return the weights that minimise the model, and the rigorous bound of their multipliers.
 
@@ -216,12 +209,11 @@ class InOut:
     ----------
     point : Point
         Where the run begins.
-    limit : int
-        Number of cuts kept.
     """
 
-    def __init__(self, point: Point, limit: int | None = 200) -> None:
-        self.cuts = CutModel(point.problem.mixing, point.problem.gram.n_kernels, limit)
+    def __init__(self, point: Point) -> None:
+        p = point.problem.gram.n_kernels
+        self.cuts = CutModel(point.problem.mixing, p, limit=100 + 5 * p)
         self.upper = np.inf
         self.beta = point.beta
 

@@ -63,7 +63,7 @@ class Interleaved(Solver):
     inner: float = 0.1
 
     def start(self, point: Point, tol: float) -> _State:
-        memory = InOut(point, limit=20 + len(point.beta))
+        memory = InOut(point)
         return _State(tol, memory, point.problem.mixing.is_singleton(len(point.beta)))
 
     def step(self, point: Point, state: _State, certificate: Certificate) -> Step:

@@ -105,9 +105,10 @@ class QCQP(Solver):
             if best.converged:
                 break
             # next time in units of the solution's own size
-            unit, size = float(np.abs(best.model.coef).max()) or unit, best.certificate.size
-        point.set_weights(best.model.weights)
-        point.set_dual(best.model.coef)
+            unit, size = float(np.abs(point.a).max()) or unit, best.certificate.size
+        if best.model is not None:
+            point.set_weights(best.model.weights)
+            point.set_dual(best.model.coef)
         return Step(best.certificate.lower, done=True)
 
 

@@ -28,7 +28,7 @@ from multikernel.kernels.fitted_normalizer import FittedNormalizer
 from multikernel.kernels.inputs import alone, is_frame, is_numeric
 from multikernel.kernels.normalize import learn_normalizer
 from multikernel.kernels.table import as_samples
-from multikernel.threads import Team
+from multikernel.threads import ROWS, Team
 from multikernel.training.core import Prepared, Settings, Source
 from multikernel.training.expansion import ComputedExpansion
 from multikernel.training.featured import DIVIDING, prepare_features, takes_features
@@ -37,8 +37,6 @@ from multikernel.training.stacked import prepare_stack
 
 # samples from which on "auto" takes features where all kernels have them: below it a stored Gram is faster
 LARGE = 20_000
-# samples on which the symmetry of a kernel that is never stored is checked: rows cost time, few miss faults
-_SAMPLE = 256
 
 
 @dataclass(frozen=True)
@@ -287,7 +285,7 @@ def _prepare_rows(
             normalizers.append(learn_normalizer(bank.steps, diag[k], partial(_same, next(left)), weight, name))
             continue
         if not known_psd[k]:
-            bank.raw(k, take_rows(X, slice(0, _SAMPLE)))
+            bank.raw(k, take_rows(X, slice(0, ROWS)))
         normalizers.append(bank.normalizer(k, X, weight))
     constant |= [each.degenerate for each in normalizers]
     values = LazyValues(bank, X, tuple(normalizers), team, dtype)
