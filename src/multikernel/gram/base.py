@@ -243,10 +243,8 @@ class Combined(ABC):
         The precision is that of the storage; or single precision, at half the cost, where the caller says that this is
         enough (``single``) and K_beta is in its range.
         """
-        info = np.finfo(np.float32)
-        single = single and bool(
-            info.tiny < float(self.diag[idx].mean()) * info.eps and self.diag.max() < info.max * info.eps
-        )
-        A = self.block(idx, np.dtype(np.float32) if single else None)
+        info, mean = np.finfo(np.float32), float(self.diag[idx].mean())
+        in_range = info.tiny / info.eps < mean < info.max * info.eps
+        A = self.block(idx, np.dtype(np.float32) if single and in_range else None)
         A.flat[:: len(A) + 1] += np.asarray(diagonal, A.dtype)
         return factor_or_none(A, self.team)

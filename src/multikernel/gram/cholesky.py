@@ -40,8 +40,9 @@ def ridges(mean: float, dtype: np.dtype) -> Iterator[float]:
 
     Examples
     --------
-    >>> list(ridges(10.0, np.dtype("float32")))[:2]
-    [1e-05, 0.0001]
+    >>> import numpy as np
+    >>> [f"{ridge:.0e}" for ridge in ridges(10.0, np.dtype("float32"))][:2]
+    ['1e-05', '1e-04']
     """
     ridge = _RIDGE[dtype.char]
     mean = max(mean, float(np.finfo(np.float32).tiny))

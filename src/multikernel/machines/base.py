@@ -28,8 +28,8 @@ import numpy as np
 from multikernel.gram.base import Combined, Outputs
 from multikernel.losses import loss_name
 
-# relative gaps are taken against the primal value or this fraction of the largest loss, whichever is more
-_FLOOR = 1e-13
+# what counts as zero, as a fraction of the largest loss or as the probability of a class: digits against conditioning
+FLOOR = 1e-13
 # relative rounding of a sum of many terms
 ROUNDING = 1e-15
 # relative distance from a bound below which a coefficient counts as being on it
@@ -38,8 +38,6 @@ ON_BOUND = 1e-9
 STEPS = 1000
 # steps per sample without convergence before another method is tried
 PATIENCE = 20
-# steps between two returns to Python, where Ctrl-C is heard
-CHUNK = 20_000
 # penalty of sums that should be zero, in units of the mean diagonal: speed of the sums against that of the coefficients
 PENALTY = 0.05
 
@@ -126,7 +124,7 @@ class Machine(ABC):
     @property
     def floor(self) -> float:
         """Smallest denominator of a relative gap: optima below it count as zero."""
-        return _FLOOR * self.scale
+        return FLOOR * self.scale
 
     @abstractmethod
     def start(self) -> np.ndarray:

@@ -15,7 +15,7 @@ import numpy as np
 
 from multikernel.gram.base import Combined, HostRows, Outputs
 from multikernel.gram.cholesky import ridges
-from multikernel.machines.base import CHUNK, ON_BOUND, PATIENCE, ROUNDING, ConicMachine, Curvature, Machine
+from multikernel.machines.base import ON_BOUND, PATIENCE, ROUNDING, ConicMachine, Curvature, Machine
 from multikernel.machines.box_loops import CONVERGED, NEEDS_ROW, OUT_OF_STEPS, ascend, balance, smo
 from multikernel.threads import ROWS
 
@@ -227,12 +227,13 @@ class SMO:
 
     def _ascend(self, rows: HostRows, budget: int) -> tuple[int, int, float, float]:
         """Run the compiled loop, forming rows as it asks for them; return (status, steps, top, bottom)."""
-        used = 0
+        # after so many steps back to Python, where Ctrl-C is heard
+        used, chunk = 0, PATIENCE * len(self.a)
         while True:
             status, row, steps, top, bottom = self.loop(
                 rows.matrix, rows.scale, rows.have, rows.diag,
                 self.lo, self.hi, self.eps, self.a, self.G, self.up, self.low, self.tol,
-                self.relax, min(budget - used, CHUNK),
+                self.relax, min(budget - used, chunk),
             )  # fmt: skip
             used += steps
             if status == NEEDS_ROW:

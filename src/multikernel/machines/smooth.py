@@ -21,9 +21,6 @@ from multikernel.machines.base import STEPS, Curvature, Machine
 from multikernel.machines.subsample import draw_samples
 from multikernel.machines.weighted_inverse import WeightedInverse
 
-# largest intercept that is looked for: beyond it the loss is flat but for rounding
-_FAR = 1e8
-
 
 class Smooth(Machine):
     """A differentiable convex loss with per-sample costs.

@@ -19,9 +19,7 @@ import numpy as np
 from scipy.special import expit
 
 from multikernel.losses.joint import MULTINOMIAL, SQUARED_HINGE
-
-# smallest probability of a class in D: a smaller one makes the system too ill-conditioned
-TINY = 1e-13
+from multikernel.machines.base import FLOOR
 
 
 def smooth_loss(
@@ -49,7 +47,7 @@ def smooth_loss(
     if kind == MULTINOMIAL:
         a = -q
         a[own] += 1.0
-        return t, a, mu / np.maximum(q, TINY)
+        return t, a, mu / np.maximum(q, FLOOR)
     if kind == SQUARED_HINGE:
         slope = 2.0 * np.maximum(0.0, 1.0 + t)
         value = 0.25 * slope**2
@@ -58,9 +56,9 @@ def smooth_loss(
         sharp = min(sigma, 1.0 / mu)
         value = np.logaddexp(0.0, sharp * (margin + t)) / sharp
         slope = expit(sharp * (margin + t))
-        bend = 1.0 / np.maximum(sharp * slope * expit(-sharp * (margin + t)), TINY)
-    D = mu / np.maximum(slope[:, None] * q, TINY)
-    D[own] = np.maximum(bend - mu / np.maximum(slope, TINY), 0.0)
+        bend = 1.0 / np.maximum(sharp * slope * expit(-sharp * (margin + t)), FLOOR)
+    D = mu / np.maximum(slope[:, None] * q, FLOOR)
+    D[own] = np.maximum(bend - mu / np.maximum(slope, FLOOR), 0.0)
     a = -slope[:, None] * q
     a[own] = slope
     return value, a, D

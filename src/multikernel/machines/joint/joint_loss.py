@@ -18,8 +18,8 @@ import numpy as np
 
 from multikernel.gram.base import Combined, Outputs
 from multikernel.losses import LargestMargin, Loss, Multinomial, joint_form, loss_name
-from multikernel.machines.base import Curvature
-from multikernel.machines.joint.central_path import TINY, SmoothedNewton
+from multikernel.machines.base import FLOOR, Curvature
+from multikernel.machines.joint.central_path import SmoothedNewton
 from multikernel.machines.joint.hinge_loops import MOST_STEPS
 from multikernel.machines.joint.loss_loops import loss_row_steps, row_gaps
 from multikernel.machines.joint.newton_systems import ProjectedNewtonSystem
@@ -188,8 +188,8 @@ class JointLoss(RowMachine):
         D = self._diagonal(a)
         if isinstance(self.loss, Multinomial):
             # every entry is free, and D large enough for iterations
-            D = np.minimum(D, 1.0 / (TINY * self.C[:, None]))
-            R = np.maximum(self._residual(a, f), np.log(TINY) - np.abs(f).max())
+            D = np.minimum(D, 1.0 / (FLOOR * self.C[:, None]))
+            R = np.maximum(self._residual(a, f), np.log(FLOOR) - np.abs(f).max())
             Z = ProjectedNewtonSystem(combined, D, self.balanced).solve(
                 np.concatenate([F, R[None]]), _LOOSE, _ITERATIONS
             )

@@ -17,8 +17,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_solve
 
 from multikernel.gram.base import Combined
-from multikernel.machines.base import ON_BOUND
-from multikernel.machines.joint.central_path import TINY
+from multikernel.machines.base import FLOOR, ON_BOUND
 from multikernel.machines.joint.hinge_loops import MOST_STEPS
 
 # largest number of unknowns, squared, in units of n c: with more of them row steps may be faster
@@ -75,8 +74,8 @@ def solve_low_rank(G: np.ndarray, y: np.ndarray, C: np.ndarray, n_classes: int, 
     """
     path = _InteriorPoint(G, y, C, n_classes, balanced)
     for _ in range(MOST_STEPS):
-        # the last digits tell which entries are on their bounds
-        if max(path.gap, path.unbalanced) <= TINY * float(C.sum()):
+        # to the last digits, which tell which entries are on their bounds
+        if max(path.gap, path.unbalanced) <= FLOOR * float(C.sum()):
             break
         try:
             moved = path.step()
