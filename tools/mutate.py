@@ -1,6 +1,6 @@
 """Mutation testing: change one operator, constant, condition or return value at a time, and see which tests notice.
 
-    python tools/mutate.py src/multikernel/mixing/norms.py --tests tests/mixing [--jobs 2] [--timeout 60]
+    python tools/mutate.py src/multikernel/mixing/norms.py --tests tests/mixing [--jobs 2]
 
 Prints the mutants that survive, with file, line, what stood and what stands, and the share that was killed. Compiled
 loops run as Python (NUMBA_DISABLE_JIT=1).
@@ -18,18 +18,19 @@ import ast
 import importlib
 import json
 import os
-import resource
 import signal
 import sys
 import tempfile
 import time
 from collections import defaultdict
+from contextlib import suppress
+from copy import copy
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
-from types import CodeType
 
 os.environ |= {"NUMBA_DISABLE_JIT": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MPLBACKEND": "Agg"}
 ROOT = Path(__file__).resolve().parent.parent
+os.chdir(ROOT)
 OPTIONS = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:randomly", "--no-header", "--no-summary"]
 
 COMPARISONS = {
@@ -39,6 +40,7 @@ COMPARISONS = {
 OPERATORS = {
     ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.FloorDiv: ast.Mult,
     ast.Mod: ast.Mult, ast.Pow: ast.Mult, ast.BitAnd: ast.BitOr, ast.BitOr: ast.BitAnd, ast.BitXor: ast.BitAnd,
+    ast.And: ast.Or, ast.Or: ast.And,
 }  # fmt: skip
 NAMES = {a: b for pair in (("min", "max"), ("minimum", "maximum"), ("argmin", "argmax"), ("any", "all"))
          for a, b in (pair, pair[::-1])}  # fmt: skip
@@ -48,17 +50,14 @@ class Mutator(ast.NodeTransformer):
     """Make the mutation of number ``wanted``; count all of them where that is None."""
 
     def __init__(self, wanted: int | None = None) -> None:
-        self.wanted = wanted
-        self.lines: list[int] = []
-        self.change = ""
+        self.wanted, self.lines, self.change = wanted, [], ""
 
     def _mutants(self, node: ast.AST, *others: ast.AST) -> ast.AST:
         """Return the one of ``others`` that is wanted, else the node."""
         for other in others:
             self.lines.append(node.lineno)
             if len(self.lines) - 1 == self.wanted:
-                before = " ".join(ast.unparse(node).split())
-                self.change = f"{before}   ->   {' '.join(ast.unparse(other).split())}"
+                self.change = "   ->   ".join(" ".join(ast.unparse(each).split()) for each in (node, other))
                 return ast.copy_location(other, node)
         return node
 
@@ -71,39 +70,27 @@ class Mutator(ast.NodeTransformer):
 
     def visit_Compare(self, node):
         node = self.generic_visit(node)
-        others = [
-            ast.Compare(node.left, [*node.ops[:i], COMPARISONS[type(op)](), *node.ops[i + 1 :]], node.comparators)
-            for i, op in enumerate(node.ops)
-        ]
-        return self._mutants(node, *others)
+        swapped = [[*node.ops[:i], COMPARISONS[type(op)](), *node.ops[i + 1 :]] for i, op in enumerate(node.ops)]
+        return self._mutants(node, *[ast.Compare(node.left, ops, node.comparators) for ops in swapped])
 
-    def visit_BinOp(self, node):
+    def _operator(self, node):
         node = self.generic_visit(node)
-        new = OPERATORS.get(type(node.op))
-        return self._mutants(node, ast.BinOp(node.left, new(), node.right)) if new else node
+        if type(node.op) not in OPERATORS:
+            return node
+        other = copy(node)
+        other.op = OPERATORS[type(node.op)]()
+        return self._mutants(node, other)
 
-    def visit_AugAssign(self, node):
-        node = self.generic_visit(node)
-        new = OPERATORS.get(type(node.op))
-        return self._mutants(node, ast.AugAssign(node.target, new(), node.value)) if new else node
-
-    def visit_BoolOp(self, node):
-        node = self.generic_visit(node)
-        new = ast.Or() if isinstance(node.op, ast.And) else ast.And()
-        return self._mutants(node, ast.BoolOp(new, node.values))
+    visit_BinOp = visit_AugAssign = visit_BoolOp = _operator
 
     def visit_UnaryOp(self, node):
-        if isinstance(node.operand, ast.Constant):
-            return self._mutants(node, node.operand)
-        node = self.generic_visit(node)
+        node = node if isinstance(node.operand, ast.Constant) else self.generic_visit(node)
         return self._mutants(node, node.operand)
 
     def visit_Constant(self, node):
         value = node.value
-        if isinstance(value, bool):
-            return self._mutants(node, ast.Constant(not value))
         if isinstance(value, int):
-            return self._mutants(node, ast.Constant(value + 1))
+            return self._mutants(node, ast.Constant(not value if isinstance(value, bool) else value + 1))
         if isinstance(value, float):
             # a tolerance or a guard is switched off; another number grows by half
             guard = value and not 1e-6 < abs(value) < 1e6
@@ -115,9 +102,9 @@ class Mutator(ast.NodeTransformer):
 
     def visit_Attribute(self, node):
         node = self.generic_visit(node)
-        if node.attr not in NAMES:
-            return node
-        return self._mutants(node, ast.Attribute(node.value, NAMES[node.attr], node.ctx))
+        return (
+            self._mutants(node, ast.Attribute(node.value, NAMES[node.attr], node.ctx)) if node.attr in NAMES else node
+        )
 
     def visit_Slice(self, node):
         node = self.generic_visit(node)
@@ -129,48 +116,35 @@ class Mutator(ast.NodeTransformer):
 
     def visit_Return(self, node):
         if node.value is not None and not (isinstance(node.value, ast.Constant) and node.value.value is None):
-            dropped = self._mutants(node, ast.Return(ast.Constant(None)))
-            if dropped is not node:
+            if (dropped := self._mutants(node, ast.Return(ast.Constant(None)))) is not node:
                 return dropped
         return self.generic_visit(node)
 
-    # annotations, decorators, imports, texts of errors and assertions are left alone
-
-    def visit_FunctionDef(self, node):
-        node.args.defaults = [self.visit(each) for each in node.args.defaults]
+    # annotations, decorators, imports, errors, assertions and texts are left alone
+    def _definition(self, node):
+        if isinstance(node, ast.FunctionDef):
+            node.args.defaults = [self.visit(each) for each in node.args.defaults]
         node.body = [self.visit(each) for each in node.body]
         return node
 
-    def visit_ClassDef(self, node):
-        node.body = [self.visit(each) for each in node.body]
-        return node
+    visit_FunctionDef = visit_ClassDef = _definition
 
     def visit_AnnAssign(self, node):
         node.value = node.value and self.visit(node.value)
         return node
 
-    def _alone(self, node):
-        return node
-
-    visit_Raise = visit_Assert = visit_Import = visit_ImportFrom = visit_JoinedStr = _alone
-
-
-def load_as(target: str, code: CodeType) -> None:
-    """Make imports of one file run the mutant's code."""
-    plain = SourceFileLoader.get_code
-    SourceFileLoader.get_code = lambda self, name: code if self.path == target else plain(self, name)  # type: ignore[method-assign]
+    visit_Raise = visit_Assert = visit_Import = visit_ImportFrom = visit_JoinedStr = lambda self, node: node
 
 
 class Watch:
     """A pytest plugin: which lines of a file each test reaches, and how long it takes."""
 
     def __init__(self, target: str) -> None:
-        self.target = target
-        self.seconds: dict[str, float] = {}
+        self.target, self.seconds = target, defaultdict(float)
         self.lines: dict[int, set[str]] = defaultdict(set)
 
     def pytest_runtest_logreport(self, report) -> None:
-        self.seconds[report.nodeid] = self.seconds.get(report.nodeid, 0.0) + report.duration
+        self.seconds[report.nodeid] += report.duration
 
     def pytest_runtest_setup(self, item) -> None:
         def within(frame, event, arg):
@@ -189,11 +163,9 @@ def fork(work, timeout: float) -> int:
     if child:
         return child
     signal.alarm(int(timeout))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    null = os.open(os.devnull, os.O_WRONLY)
+    null, code = os.open(os.devnull, os.O_WRONLY), 1
     os.dup2(null, 1)
     os.dup2(null, 2)
-    code = 1
     try:
         code = int(work())
     finally:
@@ -209,22 +181,19 @@ def observe(target: str, tests: list[str]) -> tuple[dict[str, float], dict[int, 
         def work():
             watch = Watch(target)
             result = pytest.main([*OPTIONS, *tests], plugins=[watch])
-            elsewhere = [
-                name for name, module in sys.modules.items() if "site-packages" in str(getattr(module, "__file__", ""))
-            ]
+            modules = [name for name, each in sys.modules.items() if "site-packages" in str(vars(each).get("__file__"))]
             lines = {line: sorted(nodes) for line, nodes in watch.lines.items()}
-            Path(file.name).write_text(json.dumps([int(result), elsewhere, watch.seconds, lines]))
-            return 0
+            Path(file.name).write_text(json.dumps([modules, watch.seconds, lines]))
+            # the same tests by their names, as mutants will run them
+            return result or pytest.main([*OPTIONS, *watch.seconds])
 
-        os.waitpid(fork(work, 3600), 0)
-        result, elsewhere, seconds, lines = json.loads(Path(file.name).read_text())
-    if result:
-        sys.exit("The tests must pass on the file as it is.")
-    for name in elsewhere:
-        try:
+        if os.waitpid(fork(work, 3600), 0)[1]:
+            sys.exit("The tests must pass on the file as it is.")
+        modules, seconds, lines = json.loads(Path(file.name).read_text())
+    for name in modules:
+        # what cannot be imported by itself is imported by the tests
+        with suppress(Exception):
             importlib.import_module(name)
-        except Exception:
-            print(f"not imported beforehand: {name}")
     return seconds, {int(line): set(nodes) for line, nodes in lines.items()}
 
 
@@ -234,24 +203,23 @@ def main() -> None:
     parser.add_argument("files", nargs="+")
     parser.add_argument("--tests", nargs="+", required=True)
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--timeout", type=float, default=60)
     options = parser.parse_args()
-    os.chdir(ROOT)
     sys.path.insert(0, str(ROOT / "src"))
     for name in options.files:
-        run_file(ROOT / name, options.tests, options.jobs, options.timeout)
+        run_file(ROOT / name, options.tests, options.jobs)
 
 
-def run_file(path: Path, tests: list[str], jobs: int, timeout: float) -> None:
+def run_file(path: Path, tests: list[str], jobs: int) -> None:
     """Print the survivors of one file."""
     import pytest
 
+    plain = SourceFileLoader.get_code
     began, source, target = time.perf_counter(), path.read_text(), str(path)
     seconds, reached = observe(target, tests)
     count = Mutator()
     count.visit(ast.parse(source))
-    waiting = list(range(len(count.lines)))
-    total, running, survived = len(waiting), {}, []
+    total, running, survived = len(count.lines), {}, 0
+    waiting = list(range(total))
     while waiting or running:
         if waiting and len(running) < jobs:
             mutator = Mutator(waiting.pop(0))
@@ -259,10 +227,11 @@ def run_file(path: Path, tests: list[str], jobs: int, timeout: float) -> None:
             line = mutator.lines[mutator.wanted]
             # lines that run at import, and continued ones, are everybody's
             nodes = sorted(reached.get(line) or seconds, key=seconds.__getitem__)
-            code, limit = compile(tree, target, "exec"), timeout + 3 * sum(seconds[node] for node in nodes)
+            code, limit = compile(tree, target, "exec"), 60 + 3 * sum(seconds[node] for node in nodes)
 
             def work(code=code, nodes=nodes):
-                load_as(target, code)
+                # imports of the file run the mutant's code
+                SourceFileLoader.get_code = lambda self, name: code if self.path == target else plain(self, name)
                 return pytest.main([*OPTIONS, *nodes])
 
             running[fork(work, limit)] = line, mutator.change
@@ -270,11 +239,10 @@ def run_file(path: Path, tests: list[str], jobs: int, timeout: float) -> None:
         child, status = os.wait()
         line, change = running.pop(child)
         if status == 0:
-            survived.append(line)
+            survived += 1
             print(f"survived  {path.relative_to(ROOT)}:{line}   {change}", flush=True)
-    killed = total - len(survived)
-    share = 100 * killed / max(total, 1)
-    print(f"{path.relative_to(ROOT)}: {killed} of {total} killed ({share:.1f} %), {time.perf_counter() - began:.0f} s")
+    killed, took = total - survived, time.perf_counter() - began
+    print(f"{path.relative_to(ROOT)}: {killed} of {total} killed ({100 * killed / max(total, 1):.1f} %), {took:.0f} s")
 
 
 if __name__ == "__main__":

@@ -6,9 +6,9 @@ Four calls are traced by `sys.setprofile` on 200 generated samples of 10 columns
 untraced, in a single thread: `MKLClassifier().fit`, its `predict`, a joint fit of three classes, and
 `MKLClassifierCV(Cs=[.1, 1, 10], cv=3).fit`.
 
-- A function is one code object (file, first line, name); comprehensions, lambdas and generator expressions count as
-  functions (Python 3.12 and later inline most comprehensions), compiled functions count where Python calls them. Beside
-  each total stands the number of qualified names, in which all comprehensions of one function count once.
+- A function is a name in a file: methods of one name count once a file, and so do all list comprehensions, all
+  lambdas and so on (Python 3.12 and later inline most comprehensions). Compiled functions count where Python calls
+  them. Beside each total stands the number of code objects, in which each of them counts by itself.
 - A room is the first folder below the package; modules that lie beside `__init__.py` are the room "frame". Folders
   inside a room (machines/joint) are listed apart, and belong to the room in the bars and in the counts of entries.
 - An entry into a room is a call of one of its functions while no other function of the room is on the stack. Entries
@@ -30,7 +30,7 @@ import gc
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -93,7 +93,7 @@ class Walk:
     @property
     def totals(self) -> tuple[int, int]:
         """Numbers of files and of functions."""
-        return len(self.functions), sum(map(len, self.functions.values()))
+        return len(self.functions), sum(map(names_of, self.functions.values()))
 
     def folders(self) -> dict[str, list[str]]:
         """Return the files by folder, rooms in the order first entered, folders inside a room after it."""
@@ -107,7 +107,7 @@ class Walk:
         """Print rooms, callers, functions and totals."""
         print(f"== {title}")
         for folder, files in self.folders().items():
-            count = sum(len(self.functions[file]) for file in files)
+            count = sum(names_of(self.functions[file]) for file in files)
             entered = f"   entered {len(self.entries[folder])}" if folder in self.entries else ""
             print(f"{folder:<22} {len(files):3d} files {count:4d} functions{entered}")
             for caller, times in Counter(() if numbers_only else self.entries.get(folder, ())).items():
@@ -115,8 +115,13 @@ class Walk:
                 print(f"    entered {times:3d} from {where}: {plain_name(caller)}")
             for file in () if numbers_only else files:
                 print(f"    {file}: {', '.join(map(plain_name, self.functions[file]))}")
-        names = sum(len({code.co_qualname for code in codes}) for codes in self.functions.values())
-        print("total                  {:3d} files {:4d} functions   ({} names)\n".format(*self.totals, names))
+        objects = sum(map(len, self.functions.values()))
+        print("total                  {:3d} files {:4d} functions   ({} code objects)\n".format(*self.totals, objects))
+
+
+def names_of(codes: Iterable[CodeType]) -> int:
+    """Return the number of names among functions of one file."""
+    return len({code.co_name for code in codes})
 
 
 def plain_name(code: CodeType) -> str:

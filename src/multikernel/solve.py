@@ -106,7 +106,7 @@ def _point(problem: Problem, start: Start | None) -> Point:
 
 def _mostly_known(start: Start | None) -> bool:
     """Whether the outputs of a start are known, but for one coefficient that rounding may have changed."""
-    return start is None or start.known is None or np.count_nonzero(start.coef - start.known[0]) <= 1
+    return start is None or start.known is None or bool(np.count_nonzero(start.coef - start.known[0]) <= 1)
 
 
 def _solution(best: Best, recorder: Recorder, status: str, name: str) -> Solution:

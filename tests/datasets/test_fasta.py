@@ -44,7 +44,7 @@ def test_every_problem_has_its_line_and_record_and_the_rest_is_read():
     ]  # fmt: skip
     messages = [each.message for each in records.problems]
     assert messages[3] == "'7' is not a letter of a sequence" and "'é'" in messages[4] and "0xff" in messages[5]
-    with pytest.warns(UserWarning, match=r"6 FASTA records were left out: line 1, record 0: .*; and 1 more"):
+    with pytest.warns(UserWarning, match=r"6 FASTA records were left out: line 1, record 0: .*; and 5 more"):
         read_fasta(io.BytesIO(data))
     with pytest.raises(FastaError, match=r"^Line 1, record 0: there are letters before the first header.$"):
         read_fasta(io.BytesIO(data), errors="raise")

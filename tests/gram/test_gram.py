@@ -312,21 +312,14 @@ def test_other_sizes_are_refused(wrong):
         parse_bytes(wrong)
 
 
-def test_free_memory_is_found_without_psutil_and_within_a_container(tmp_path, monkeypatch):
+def test_free_memory_is_that_of_the_system_or_of_the_container(tmp_path, monkeypatch):
     assert 0 < free_memory() < 1e15
-    (tmp_path / "meminfo").write_text("MemTotal: 10 kB\nMemAvailable:    7 kB\n")
-    assert storage._proc_memory(str(tmp_path / "meminfo")) == 7 * 1024
-    pages = {"SC_AVPHYS_PAGES": 3, "SC_PAGE_SIZE": 10}
-    monkeypatch.setattr(storage.os, "sysconf", pages.__getitem__, raising=False)
-    assert storage._proc_memory(str(tmp_path / "nothing")) == 30
-    monkeypatch.delattr(storage.os, "sysconf")
-    assert storage._proc_memory(str(tmp_path / "nothing")) is None
-    monkeypatch.setitem(sys.modules, "psutil", None)
-    monkeypatch.setattr(storage, "_proc_memory", lambda: 500.0)
-    assert storage._system_memory() == 500
-    with_psutil = SimpleNamespace(virtual_memory=lambda: SimpleNamespace(available=700))
-    monkeypatch.setitem(sys.modules, "psutil", with_psutil)
-    assert storage._system_memory() == 700
+    system = SimpleNamespace(virtual_memory=lambda: SimpleNamespace(available=700))
+    monkeypatch.setitem(sys.modules, "psutil", system)
+    monkeypatch.setattr(storage, "_group_memory", lambda: None)
+    assert free_memory() == 700
+    monkeypatch.undo()
+    monkeypatch.setitem(sys.modules, "psutil", system)
     (tmp_path / "memory.max").write_text("1000\n")
     (tmp_path / "memory.current").write_text("400\n")
     assert storage._group_memory(str(tmp_path)) == 600

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import ast
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+import multikernel
 from multikernel.certificate import certify
 from multikernel.gram.base import Combined, Gram, Outputs
 from multikernel.gram.cholesky import factor_or_none
@@ -217,3 +221,52 @@ def test_machines_and_grams_are_not_changed_by_what_is_asked_of_them(kind):
     calls = [call for beta in betas for call in parts(machine, gram, beta)]
     for i in np.concatenate([rng.permutation(len(calls)) for _ in range(3)]):
         np.testing.assert_array_equal(np.asarray(calls[i]()), expected[i])
+
+
+def test_a_newcomer_has_ten_methods_to_know():
+    public = {name for name, value in vars(Gram).items() if callable(value) and not name.startswith("_")}
+    assert public == {
+        "apply", "block", "combined", "diag", "new_outputs", "output_kernel", "rows", "stored", "take_kernels",
+        "take_samples",
+    }  # fmt: skip
+
+
+def matrices_read(path: Path) -> list[str]:
+    """Return what stands before .matrix, .have and .ensure in a file."""
+    tree = ast.parse(path.read_text())
+    attributes = [node for node in ast.walk(tree) if isinstance(node, ast.Attribute)]
+    return [ast.unparse(each.value) for each in attributes if each.attr in ("matrix", "have", "ensure")]
+
+
+def test_matrices_are_read_through_host_rows_alone():
+    package = Path(multikernel.__file__).parent
+    assert not [each for path in (package / "solvers").rglob("*.py") for each in matrices_read(path)]
+    machines = {each for path in (package / "machines").rglob("*.py") for each in matrices_read(path)}
+    # names that hold a HostRows
+    assert machines == {"rows", "self.rows", "K"}
+
+
+def test_outputs_are_updated_once_when_they_are_read(monkeypatch):
+    updates = []
+    update = HiddenOutputs.update
+
+    def counted(self, coef, kernels=None):
+        updates.append(coef)
+        update(self, coef, kernels)
+
+    monkeypatch.setattr(HiddenOutputs, "update", counted)
+    machine = SVC(LABELS, 3.0)
+    point = Point(Problem(HiddenGram(STACK, []), machine, mixing_for(1.0)))
+    starts = [machine.make_feasible(t * LABELS) for t in (0.1, 0.2, 0.3)]
+    for a in starts:
+        point.set_dual(a)
+    assert not updates
+    for _ in range(2):
+        np.testing.assert_allclose(point.q, np.einsum("kij,i,j->k", STACK, starts[2], starts[2]))
+        np.testing.assert_allclose(point.f, np.tensordot(point.beta, STACK, 1) @ starts[2])
+        certify(point)
+    assert len(updates) == 1 and updates[0] is starts[2]
+    # other weights ask for no outputs of single kernels
+    point.set_weights(np.eye(6)[0])
+    np.testing.assert_allclose(point.f, STACK[0] @ starts[2])
+    assert len(updates) == 1

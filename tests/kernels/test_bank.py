@@ -29,7 +29,9 @@ from multikernel.kernels import (
     resolve_columns,
     take_columns,
 )
+from multikernel.kernels.bank import compute_tiles
 from multikernel.kernels.distances import quantile_distance
+from multikernel.threads import Team
 
 
 def inner(X, Y):
@@ -240,6 +242,34 @@ def test_exponentials_in_single_precision_where_its_range_allows(unit):
             # the squares of tiny and huge distances are out of the range of single precision; Matern is no exponential
             assert K.dtype == (np.float32 if unit == 1.0 and k < 2 else np.float64)
             np.testing.assert_allclose(K, bank.raw(k, *arguments), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("n_threads", [1, 3])
+@pytest.mark.parametrize("columns", [(), (2,)], ids=["vector", "columns"])
+@pytest.mark.parametrize("factors", [False, True])
+def test_tiles_are_the_kernels_and_their_products(factors, columns, n_threads, monkeypatch):
+    monkeypatch.setattr("multikernel.kernels.bank.ROWS", 7)
+    rng = np.random.default_rng(0)
+    X = samples(30, 4)
+    bank = KernelBank.fit([*rbf_family([1, 2]), Linear(), ("a", RBF(), [0])], X)
+    kernels = [3, 0, 2]
+    u = rng.random((3, 30)) if factors else np.ones((3, 30))
+    weight = rng.standard_normal((30, *columns))
+    weight[rng.random(30) < 0.6] = 0.0
+    exact = np.array([bank.raw(k, X) for k in kernels])
+    products = np.array([K @ (own.reshape(-1, *[1] * len(columns)) * weight) for K, own in zip(exact, u, strict=True)])
+    out = np.zeros((3, 30, 30))
+    arguments = bank, X, kernels, weight, Team(n_threads)
+    for got in (
+        compute_tiles(*arguments, list(out), factors=u if factors else None),
+        compute_tiles(*arguments, factors=u if factors else None),
+    ):
+        np.testing.assert_allclose(got, products, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(out, exact, rtol=1e-10, atol=1e-12)
+    assert np.array_equal(out, out.transpose(0, 2, 1))
+    # without weights nothing is computed unless it is kept
+    assert not compute_tiles(bank, X, kernels, np.zeros(30), Team(1)).any()
+    assert compute_tiles(bank, X, [], weight, Team(1)).shape == (0, *weight.shape)
 
 
 @pytest.mark.parametrize(

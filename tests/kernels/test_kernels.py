@@ -81,7 +81,10 @@ IDS = [f"{i}-{kernel_name(kernel)}" for i, (kernel, _) in enumerate(TABLE)]
 every_kernel = pytest.mark.parametrize("kernel", [kernel for kernel, _ in TABLE], ids=IDS)
 
 
-@pytest.mark.parametrize(("kernel", "definition"), [pair for pair in TABLE if pair[1] is not None], ids=str)
+DEFINED = {name: pair for name, pair in zip(IDS, TABLE, strict=True) if pair[1] is not None}
+
+
+@pytest.mark.parametrize(("kernel", "definition"), DEFINED.values(), ids=DEFINED)
 def test_definition(kernel, definition):
     X, Z = samples(12), samples(9, seed=1)
     expected = [[definition(x, z) for z in X] for x in Z]
@@ -100,7 +103,7 @@ def test_a_learned_scale_is_the_scale_in_use():
 @every_kernel
 @pytest.mark.parametrize("d", [1, 5, 20])
 def test_training_matrix(kernel, d, monkeypatch):
-    monkeypatch.setattr("multikernel.kernels.base.BLOCK", 16)
+    monkeypatch.setattr("multikernel.kernels.base.ROWS", 16)
     X = samples(40, d)
     kernel = clone(kernel).fit(X)
     K = kernel(X)

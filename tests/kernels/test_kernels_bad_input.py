@@ -22,6 +22,7 @@ from multikernel.kernels import (
     Scaled,
     Sum,
 )
+from multikernel.kernels.class_kernels import ClassKernels
 
 BAD = [
     (RBF(gamma=-1), "The 'gamma' parameter of RBF must be a positive number or None. Got -1 instead."),
@@ -108,3 +109,9 @@ def test_base_class_asks_for_its_methods():
         Half()(samples(), samples())
     with pytest.raises(NotImplementedError, match="Half does not define _diag"):
         Half().diag(samples())
+
+
+def test_products_with_kernels_on_the_classes_need_the_host():
+    classes = ClassKernels(["a x b"], np.ones((1, 2, 2)), np.zeros((1, 2), int), 1)
+    with pytest.raises(TypeError, match=r"need a HostGram\. Got object instead"):
+        classes.products(object())

@@ -130,7 +130,7 @@ def test_matern_close_and_far(nu):
 def test_blocks_agree_with_one_block(monkeypatch):
     X = samples(50, 12)
     expected = RBF().fit(X)(X)
-    monkeypatch.setattr("multikernel.kernels.base.BLOCK", 7)
+    monkeypatch.setattr("multikernel.kernels.base.ROWS", 7)
     np.testing.assert_allclose(RBF().fit(X)(X), expected, rtol=1e-13)
     K = ChiSquared().fit(X)(X)
     assert np.array_equal(K, K.T)

@@ -185,7 +185,7 @@ def test_read_only_pickle_and_many_rows(steps, monkeypatch):
     rows = fitted.cross(K, np.diag(K))
     diag = fitted.cross_diag(np.diag(K), K)
     assert not np.shares_memory(expected, K)
-    monkeypatch.setattr("multikernel.kernels.fitted_normalizer.BLOCK", 5)
+    monkeypatch.setattr("multikernel.kernels.fitted_normalizer.ROWS", 5)
     assert np.array_equal(fitted.train_block(K), expected)
     np.testing.assert_allclose(fitted.cross(K, np.diag(K)), rows, rtol=1e-13, atol=1e-14)
     np.testing.assert_allclose(fitted.cross_diag(np.diag(K), K), diag, rtol=1e-13, atol=1e-14)
@@ -281,7 +281,7 @@ def test_errors():
 
 @every_list
 def test_bank_learns_normalisers(steps, monkeypatch):
-    monkeypatch.setattr("multikernel.kernels.bank.BLOCK", 5)
+    monkeypatch.setattr("multikernel.kernels.bank.ROWS", 5)
     X = np.random.default_rng(0).standard_normal((12, 3)) + 1.0
     weight = np.arange(1.0, 13.0)
     bank = KernelBank.fit([Linear()], X, weight, normalize=steps)

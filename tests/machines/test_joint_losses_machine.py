@@ -9,13 +9,14 @@ from reference_joint import conic_other, joint_infeasibility
 from multikernel.gram.combined import HostCombined
 from multikernel.gram.dense import DenseGram
 from multikernel.losses import Hinge, LargestMargin, Logistic, Multinomial, joint_form
-from multikernel.machines.joint.central_path import CentralPath, smooth_loss
+from multikernel.machines.joint.central_path import SmoothedNewton, smooth_loss
 from multikernel.machines.joint.joint_loss import JointLoss
-from multikernel.machines.joint.loss_loops import loss_of_excess, price, row_gap, row_step
+from multikernel.machines.joint.loss_loops import loss_of_excess, own_conjugate, row_gap, row_step
 from multikernel.machines.joint.newton_systems import (
     ClassBlocksNewtonSystem,
     DifferencesNewtonSystem,
     ProjectedNewtonSystem,
+    with_ridge,
 )
 from multikernel.machines.joint.smooth_biases import joint_biases
 from multikernel.mixing.norms import mixing_for
@@ -103,7 +104,7 @@ def test_loops_have_the_formulas_of_the_losses(loss):
         if isinstance(form, LargestMargin):
             t = -form.margins(f, y)[i]
             assert loss_of_excess(*form.form, t)[0] == pytest.approx(form.value(f, y)[i], rel=1e-12)
-            assert price(*form.form, a[y[i]]) == pytest.approx(form.conjugate(a[None], y[[i]])[0], rel=1e-12)
+            assert own_conjugate(*form.form, a[y[i]]) == pytest.approx(form.conjugate(a[None], y[[i]])[0], rel=1e-12)
 
 
 @pytest.mark.loops
@@ -147,7 +148,7 @@ def test_newton_steps_alone_reach_the_optimum(loss, fit_intercept):
     stack, y, C, norm, c, _ = draw(21, n=20, norm=np.inf)
     machine = JointLoss(y, LOSSES[loss], C, fit_intercept, c)
     point = Point(Problem(DenseGram(stack), machine, mixing_for(norm)))
-    a, f, gap = machine._polish(point.combined, point.a, point.f, 1e-9 * machine.scale)
+    a, f, gap = machine._newton_polish(point.combined, point.a, point.f, 1e-9 * machine.scale)
     assert gap <= 1e-9 * machine.scale
     upper = machine.primal(f, float(np.vdot(a, f)))[0]
     assert upper == pytest.approx(conic_other(stack, y, C, norm, loss, fit_intercept), rel=1e-5)
@@ -191,6 +192,20 @@ def test_newton_systems_by_iterations(dtype, balanced):
     np.testing.assert_allclose(Z, exact.solve(R), atol=(1e-6 if dtype == np.float64 else 1e-3) * np.abs(Z).max())
     np.testing.assert_allclose(Z.sum(axis=1), 0.0, atol=1e-5)
     assert projected.solve(R, 1e-12, 1) is None
+
+
+def test_a_ridge_grows_until_the_factorisation_succeeds():
+    tried = []
+
+    def matrix(least):
+        tried.append(least)
+        return np.diag([1.0, least])
+
+    factor = with_ridge(lambda: matrix(-3e-4), 1.0, np.linalg.cholesky)
+    np.testing.assert_allclose(factor @ factor.T, np.diag([1.001, 7e-4]), rtol=1e-9)
+    assert len(tried) == 9
+    with pytest.raises(np.linalg.LinAlgError, match="not positive semidefinite"):
+        with_ridge(lambda: matrix(-2.0), 1.0, np.linalg.cholesky)
 
 
 def noisy_corners(n: int) -> tuple[np.ndarray, DenseGram]:
@@ -239,7 +254,7 @@ def test_a_path_keeps_the_primal_falling():
     stack, y, C, norm, c, _ = draw(12, n=20)
     machine = JointLoss(y, Multinomial(), C, True, c)
     point = Point(Problem(DenseGram(stack), machine, mixing_for(norm)))
-    path = CentralPath(machine, point.combined, point.a, point.f, np.zeros(c))
+    path = SmoothedNewton(machine, point.combined, point.a, point.f, np.zeros(c))
 
     def primal():
         return 0.5 * float(np.vdot(path.a, path.f)) + path.smooth(path.f + path.b, 1.0)[0]

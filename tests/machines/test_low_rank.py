@@ -82,8 +82,8 @@ def test_large_costs_on_low_ranks_need_no_active_sets(intercept, dtype, monkeypa
     X, y = data(150, 3, 5)
     K = (X @ X.T).astype(dtype)[None]
     calls = []
-    original = CrammerSinger._polish
-    monkeypatch.setattr(CrammerSinger, "_polish", lambda *args: calls.append(1) or original(*args))
+    original = CrammerSinger._newton_polish
+    monkeypatch.setattr(CrammerSinger, "_newton_polish", lambda *args: calls.append(1) or original(*args))
     model = MKLClassifier("precomputed", C=1000.0, fit_intercept=intercept, normalize=None).fit(stack_kernels(K), y)
     assert model.status_ == "converged" and not calls
     A = np.zeros((150, 5))

@@ -29,6 +29,11 @@ def test_support_is_the_dual_norm_and_is_attained(r):
     assert value == pytest.approx(norm_of(q, dual))
     assert beta @ q == pytest.approx(value)
     assert norm_of(beta, r) == pytest.approx(1.0)
+    for scale in (1e-300, 1e300):
+        scaled, same = mixing.support(scale * (q / q.max()))
+        assert scaled == pytest.approx(scale * (value / q.max())) and same == pytest.approx(beta)
+    # rounding below zero counts as zero
+    assert mixing.support(np.array([-1e-20, 1.0, 0.0]))[1][0] in (0.0, 1.0 if r == np.inf else 0.0)
     assert all(member @ q <= value * (1 + 1e-12) for member in random_members(r, 6, 50, rng))
 
 
@@ -42,6 +47,11 @@ def test_closed_form_minimises_the_penalty(r):
     best = mixing.closed_form(beta, q)
     assert norm_of(best, r) == pytest.approx(1.0)
     value = np.sum(s2 / best)
+    if r < np.inf:
+        # stationarity: s_k^2 / beta_k^2 is a multiple of beta_k^(r - 1)
+        assert np.ptp(np.log(s2 / best ** (r + 1.0))) == pytest.approx(0.0, abs=1e-10)
+    for scale in (1e-200, 1e200):
+        assert mixing.closed_form(beta, scale * q) == pytest.approx(best)
     assert all(np.sum(s2 / member) >= value * (1 - 1e-12) for member in random_members(r, 5, 100, rng))
 
 
@@ -86,6 +96,7 @@ def test_kernels_without_weight_are_let_in_where_they_matter():
     beta, q = np.array([0.6, 0.4, 0.0, 0.0, 0.0]), np.array([1.0, 2.0, 5.0, 1.3, 3.0])
     new = Simplex().reactivate(beta, q, 0.2)
     np.testing.assert_allclose(new, [0.48, 0.32, 0.125, 0.0, 0.075])
+    np.testing.assert_allclose(Simplex().reactivate(beta, 1e-9 * q, 0.2), new)
     assert Simplex().reactivate(beta, np.array([2.0, 2.0, 1.0, 2.0, 0.0]), 0.2) is beta
     for mixing in (Ball(2.0), PlainSum()):
         assert mixing.reactivate(beta, q, 0.2) is beta
@@ -155,7 +166,7 @@ def test_newton_step_of_the_simplex_leaves_out_negligible_weights():
 
 @pytest.mark.parametrize("r", [1.1, 2, 3])
 def test_newton_step_of_the_ball_solves_its_linear_equations(r):
-    # small forms of H: no step is clipped, and du solves ((r - 1) I + 2 diag(1/q) H diag(beta)) du = log q - (r - 1) u - c
+    # H is small, so that no step is clipped: ((r - 1) I + 2 diag(1/q) H diag(beta)) du = log q - (r - 1) u - c
     mixing, rng = Ball(r), np.random.default_rng(8)
     A = rng.normal(size=(4, 4))
     H, beta = 0.05 * A @ A.T, mixing.scale_to_boundary(1.0 + 0.2 * rng.random(4))
@@ -174,6 +185,15 @@ def test_newton_step_of_the_ball_is_clipped_to_a_factor_of_ten():
     new = mixing.newton_step(beta, q, np.zeros((3, 3)))
     assert new[0] / new[1] == pytest.approx(np.exp(2.3) * new[0] / beta[0], rel=1e-6)
     assert new[0] == pytest.approx(new[2])
+    beta = mixing.scale_to_boundary(np.array([1e-4, 1.0, 1.0]))
+    assert mixing.newton_step(beta, np.ones(3), np.zeros((3, 3)))[0] == pytest.approx(beta[0] * np.exp(2.3), rel=1e-5)
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1e3])
+def test_newton_step_of_the_ball_from_outside_of_it(scale):
+    # the constant c has to make up for the whole scale
+    beta, q = np.array([0.6, 0.8]), np.array([3.0, 4.0])
+    np.testing.assert_allclose(Ball(2.0).newton_step(scale * beta, scale * q, np.zeros((2, 2))), beta, rtol=1e-9)
 
 
 def test_kept_rows_are_told_apart_by_the_worst():
@@ -188,10 +208,10 @@ def test_kept_rows_are_told_apart_by_the_worst():
     for beta in ([0.9, 0.1, 0.0], [0.1, 0.9, 0.0]):
         assert kept.add_violated(np.array(beta))
     # its row is there already, and the other one holds
-    assert not kept.add_violated(np.array([0.2, 0.8, 0.0]))
+    assert kept.add_violated(np.array([0.2, 0.8, 0.0])) is False
     # the third is violated more than any that is kept
     assert kept.add_violated(np.array([0.0, 0.6, 0.8]))
-    assert not kept.add_violated(np.array([0.5, 0.5, 0.0]))
+    assert kept.add_violated(np.array([0.5, 0.5, 0.0])) is False
     rows = kept.as_cones(3)
     np.testing.assert_array_equal(rows.A, np.eye(3))
     np.testing.assert_array_equal(rows.b, np.full(3, 0.5))
@@ -209,5 +229,16 @@ def test_rows_of_the_sets_say_who_is_inside():
             assert bool(np.all(values >= lower - 1e-12) and np.all(values <= upper + 1e-12)) == expected
 
 
+def test_the_ball_is_round_by_default():
+    assert Ball() == Ball(2.0) == mixing_for(2) != mixing_for(3)
+
+
 def test_part_of_a_simplex_is_a_simplex():
     assert Simplex().take_kernels(np.array([0, 2])) == Simplex()
+
+
+def test_the_reduced_gradient_of_the_simplex():
+    beta, gradient = np.array([0.2, 0.5, 0.3, 0.0, 0.0]), np.array([0.4, 1.0, 2.5, 3.0, 0.5])
+    # the second weight is the pivot; the fourth is zero and would fall
+    expected = np.array([0.6, 0.4, -1.5, 0.0, 0.5])
+    np.testing.assert_allclose(Simplex().reduced_gradient(beta, gradient), expected)

@@ -99,6 +99,17 @@ def test_a_solution_is_recognised_at_once(solve, steps):
     # with the ridge the multiplier of the second variable is zero but for rounding: it is not freed
     x = solve(np.eye(2), np.array([0.0, 1.0 + 1e-10]), np.array([1.0, 0.0]))
     np.testing.assert_allclose(x, [1.0, 0.0], atol=1e-9)
+    assert [free.tolist() for free in steps] == [[True, False]]
+
+
+@pytest.mark.parametrize(("diagonal", "linear"), [((1.0, 1.0, 1e6), 1e3), ((1.0, 1.0, 1.0), 1e6)])
+def test_multipliers_that_are_rounding_of_large_entries_free_nothing(solve, steps, diagonal, linear):
+    # the second variable has the multiplier -1e-7 but for the ridge, the third a large one
+    H, c = np.diag(diagonal), np.array([0.0, 0.0, linear])
+    ridge = 1e-10 * max(sum(diagonal) / 3, linear)
+    c[1] = 1.0 + ridge - 1e-7
+    x = solve(H, c, np.array([1.0, 0.0, 0.0]))
+    np.testing.assert_array_equal(x, [1.0, 0.0, 0.0])
     assert len(steps) == 1
 
 
@@ -109,12 +120,43 @@ def test_freed_variables_stay_free(solve, steps):
     assert len(steps) <= 5
 
 
-def test_a_step_ends_where_the_first_variable_becomes_zero(monkeypatch, steps):
+def free_sets(H, c, x):
+    """The free variables of the primal active-set method at each of its steps, written anew from the textbook."""
+    p, sets = len(c), []
+    H = H + 1e-10 * max(np.trace(H) / p, np.abs(c).max()) * np.eye(p)
+    free = set(np.flatnonzero(x > 0))
+    while True:
+        idx = sorted(free)
+        sets.append(idx)
+        m = len(idx)
+        K = np.block([[H[np.ix_(idx, idx)], np.ones((m, 1))], [np.ones((1, m)), np.zeros((1, 1))]])
+        *values, multiplier = np.linalg.solve(K, np.append(-c[idx], 1.0))
+        target = np.zeros(p)
+        target[idx] = values
+        ways = {k: x[k] / (x[k] - target[k]) for k in idx if target[k] < 0}
+        if ways:
+            k = min(ways, key=ways.get)
+            x = x + ways[k] * (target - x)
+            x[k] = 0.0
+            free.remove(k)
+            continue
+        x = target
+        slack = H @ x + c + multiplier
+        held = {k: slack[k] for k in range(p) if k not in free and slack[k] < -1e-9}
+        if not held:
+            return sets
+        free.add(min(held, key=held.get))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_one_by_one_is_the_textbook_method(monkeypatch, steps, seed):
     monkeypatch.setattr(module, "_BLOCK_PIVOTS", 0)
-    # without x >= 0 the minimum would be at (2, -0.25, -0.75): from the middle the third variable is zero first
-    x = simplex_qp(np.eye(3), np.array([-2.0, 0.25, 0.75]), np.full(3, 1 / 3))
-    np.testing.assert_allclose(x, [1.0, 0.0, 0.0], atol=1e-9)
-    assert [free.tolist() for free in steps] == [[True, True, True], [True, True, False], [True, False, False]]
+    H, c, rng = draw(seed, 9)
+    start = rng.dirichlet(np.ones(9))
+    expected = free_sets(H, c, start)
+    simplex_qp(H, c, start)
+    assert [np.flatnonzero(free).tolist() for free in steps] == expected
+    assert len(expected) > 2
 
 
 def test_a_programme_without_objective_stays_where_it_is():
@@ -125,7 +167,7 @@ def test_a_programme_without_objective_stays_where_it_is():
 
 
 def test_a_linear_programme_is_solved_by_its_ridge():
-    x = simplex_qp(np.zeros((3, 3)), np.array([3.0, -1.0, 2.0]), np.full(3, 1 / 3))
+    x = simplex_qp(np.zeros((3, 3)), np.array([3.0, -1.0, 0.0]), np.full(3, 1 / 3))
     np.testing.assert_allclose(x, [0.0, 1.0, 0.0], atol=1e-6)
 
 

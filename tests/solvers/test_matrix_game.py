@@ -60,15 +60,3 @@ def test_the_bound_of_cuts_is_that_of_the_game():
     M = np.array(cuts.g)[:, None] - 0.5 * np.array(cuts.q)
     assert bound == pytest.approx(value_of(M), abs=1e-9)
     assert np.max(M @ beta) == pytest.approx(bound, abs=1e-9)
-
-
-def test_how_far_a_move_may_go():
-    cuts = CutModel(Simplex(), 2)
-    assert cuts.reach(np.array([1.0, 0.0]), np.array([-1.0, 1.0]), 0.0) == 1.0
-    # J >= 1 - beta_1 / 2, and nothing else
-    cuts.add(1.0, np.array([1.0, 0.0]))
-    beta, move = np.array([1.0, 0.0]), np.array([-1.0, 1.0])
-    assert cuts.reach(beta, move, 0.75) == pytest.approx(0.5)
-    assert cuts.reach(beta, move, 2.0) == 1.0
-    assert cuts.reach(beta, -move, 0.5) == 1.0
-    assert cuts.reach(beta, move, 0.4) == 0.0

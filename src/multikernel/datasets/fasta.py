@@ -26,8 +26,6 @@ _IUPAC = {
 }
 # the first two bytes of compressed files
 _GZIP = b"\x1f\x8b"
-# Problems that the warning lists: more of them make it hard to read.
-_SHOWN = 5
 
 
 class FastaError(ValueError):
@@ -274,8 +272,7 @@ def _shown(wrong: bytes) -> str:
 
 
 def _summary(records: FastaRecords) -> str:
-    problems = records.problems
-    shown = "; ".join(str(problem) for problem in problems[:_SHOWN])
-    more = f"; and {len(problems) - _SHOWN} more, all in 'problems'" if len(problems) > _SHOWN else ""
-    one = len(problems) == 1
-    return f"{len(problems)} FASTA {'record was' if one else 'records were'} left out: {shown}{more}."
+    """Return a sentence with the first problem and the number of the others."""
+    n = len(records.problems)
+    more = f"; and {n - 1} more, all in 'problems'" if n > 1 else ""
+    return f"{n} FASTA {'record was' if n == 1 else 'records were'} left out: {records.problems[0]}{more}."

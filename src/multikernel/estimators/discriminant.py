@@ -12,12 +12,10 @@ from multikernel.estimators.classes import ClassifierFace
 from multikernel.estimators.docstrings import documented
 from multikernel.estimators.validation import Samples, check_classes, check_parameters, one_of
 from multikernel.machines.ridge import Ridge
+from multikernel.mixing.base import NEGLIGIBLE
 from multikernel.training.core import Fit
 from multikernel.training.publish import Model
 from multikernel.training.targets import one_problem
-
-# directions whose share of the largest is below this are rounding
-_NEGLIGIBLE = 1e-9
 
 
 @documented
@@ -263,7 +261,7 @@ def directions(H: np.ndarray, outputs: np.ndarray, weight: np.ndarray) -> tuple[
     R = H.T @ (weight[:, None] * outputs) / weight.sum()
     ratios, V = np.linalg.eigh(0.5 * (R + R.T))
     ratios, V = ratios[::-1], V[:, ::-1]
-    kept = np.flatnonzero(ratios[: len(R) - 1] > _NEGLIGIBLE * max(float(ratios[0]), 1e-300))
+    kept = np.flatnonzero(ratios[: len(R) - 1] > NEGLIGIBLE * max(float(ratios[0]), 1e-300))
     V = V[:, kept]
     # the largest entry of each direction is positive: signs do not depend on the library
     V = V * np.sign(V[np.argmax(np.abs(V), axis=0), np.arange(V.shape[1])])

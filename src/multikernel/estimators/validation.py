@@ -367,5 +367,5 @@ def loss_rule(table: Mapping[str, Any], task: str) -> Rule:
     return Rule(
         f"{one_of(*table).text}, or a Loss for {task}",
         words=tuple(table),
-        check=lambda v: require_that(isinstance(v, Loss) and (v.task == task or isinstance(v, Squared))),
+        check=lambda loss: require_that(isinstance(loss, Loss) and (loss.task == task or isinstance(loss, Squared))),
     )

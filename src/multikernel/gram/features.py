@@ -35,8 +35,9 @@ class FeatureOutputs(Outputs):
         self.parts = [source.tables() for source in gram.sources]
         self.coef = np.zeros(gram.n_samples)
         self._squares = np.zeros(gram.n_kernels)
-        # K_k a, None where coefficients have changed since it was computed
+        # K_k a, and whether coefficients have changed since it was computed
         self._F: np.ndarray | None = None
+        self._stale = True
 
     @property
     def q(self) -> np.ndarray:
@@ -53,7 +54,7 @@ class FeatureOutputs(Outputs):
                 growth += source.single[:, rows] @ (new * new - old * old)
             self._squares[kernels] += growth
         self.coef[rows] = new
-        self._F = None
+        self._stale = True
 
     def update(self, coef, kernels=None):
         """Move to other coefficients; tables have all kernels, so that ``kernels`` makes no difference."""
@@ -77,10 +78,11 @@ class FeatureOutputs(Outputs):
         return beta @ self.kernel_outputs()
 
     def kernel_outputs(self, rows=None):
-        if self._F is None:
-            self._F = np.empty((self.gram.n_kernels, self.gram.n_samples))
-            self.gram.team.run(partial(self._fill, self._F, lo, hi) for lo, hi in _spans(self.gram.n_samples))
-        return self._F if rows is None else self._F[:, rows]
+        F = self._F = np.empty((self.gram.n_kernels, self.gram.n_samples)) if self._F is None else self._F
+        if self._stale:
+            self.gram.team.run(partial(self._fill, F, lo, hi) for lo, hi in _spans(self.gram.n_samples))
+            self._stale = False
+        return F if rows is None else F[:, rows]
 
     def _fill(self, out: np.ndarray, lo: int, hi: int) -> None:
         """Set the outputs of the samples from ``lo`` to ``hi``."""

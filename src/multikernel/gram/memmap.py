@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -54,8 +55,8 @@ class MemmapGram(DenseGram):
 
     Parameters
     ----------
-    kernels : memmap of shape (p, n, n)
-        What `memmap_stack` reserved, filled.
+    kernels : memmap of shape (p, n, n), or sequence of arrays of shape (n, n)
+        What `memmap_stack` reserved, filled; or its matrices, some of them replaced by others in memory.
     form : AffineForm, optional
         Normalisation of each kernel.
     n_threads : int
@@ -64,5 +65,7 @@ class MemmapGram(DenseGram):
 
     kind = "memmap"
 
-    def __init__(self, kernels: np.memmap, form: AffineForm | None = None, *, n_threads: int = 1) -> None:
+    def __init__(
+        self, kernels: np.ndarray | Sequence[np.ndarray], form: AffineForm | None = None, *, n_threads: int = 1
+    ) -> None:
         super().__init__(kernels, form, n_threads=n_threads, owned=True)

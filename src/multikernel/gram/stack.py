@@ -22,9 +22,7 @@ from multikernel.gram.slices import (
     shorten,
     take_block,
 )
-
-# rows and columns compared to tell a training stack from a square block of test rows: certainty against time
-_SAMPLE = 64
+from multikernel.threads import ROWS
 
 
 def stack_kernels(kernels: Any, *, names: Sequence[str] | None = None, diag: Any = None) -> KernelStack:
@@ -371,7 +369,7 @@ class KernelStack:
         """K_k(i, i) if the rows of the data are its columns: equal ids, and a symmetric sample of entries."""
         if "diag" not in self._cache:
             same = len(self._row_ids) > 0 and np.array_equal(self._row_ids, self._col_ids)
-            pick = np.unique(np.linspace(0, len(self._row_ids) - 1, _SAMPLE).astype(np.intp))
+            pick = np.unique(np.linspace(0, len(self._row_ids) - 1, ROWS).astype(np.intp))
             blocks = (np.asarray(K[np.ix_(pick, pick)], dtype=np.float64) for K in self._data)
             same = same and all(np.abs(B - B.T).max() <= 1e-4 * np.abs(B).max() for B in blocks)
             diagonals = [np.diagonal(K) for K in self._data] if same else None

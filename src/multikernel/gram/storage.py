@@ -9,7 +9,6 @@ The n^2 numbers are the rows of the combined kernel; only those of support vecto
 
 from __future__ import annotations
 
-import os
 import re
 from numbers import Real
 from pathlib import Path
@@ -58,8 +57,10 @@ def parse_bytes(limit: float | str) -> float:
 
 def free_memory() -> float:
     """Return the bytes of memory that this process may still take, as far as the system tells."""
-    found = [size for size in (_system_memory(), _group_memory()) if size is not None]
-    return min(found) if found else float("inf")
+    import psutil
+
+    free, group = float(psutil.virtual_memory().available), _group_memory()
+    return free if group is None else min(free, group)
 
 
 def default_limit() -> float:
@@ -108,18 +109,18 @@ def choose_storage(
         raise ValueError(
             "gram='features' needs kernels that are computed from samples by MKLClassifier or MKLRegressor."
         )
+    if rows <= limit and (requested != "dense" or dense <= limit):
+        return requested
     has = f"the memory limit is {_size(limit)}" + (" (half of the free memory)" if memory_limit is None else "")
     if rows > limit:
         raise MemoryError(
             f"The combined kernel on {n} samples needs up to {_size(rows)}, and {has}: "
             f"use fewer samples, or a larger 'memory_limit' if few of them will be support vectors."
         )
-    if requested == "dense" and dense > limit:
-        raise MemoryError(
-            f"{p} kernels on {n} samples need {_size(dense)} with gram='dense', and {has}: "
-            f"use gram='lazy' or gram='memmap', or a larger 'memory_limit'."
-        )
-    return requested
+    raise MemoryError(
+        f"{p} kernels on {n} samples need {_size(dense)} with gram='dense', and {has}: "
+        f"use gram='lazy' or gram='memmap', or a larger 'memory_limit'."
+    )
 
 
 def row_budget(n: int, itemsize: int, memory_limit: float | str | None = None) -> float:
@@ -133,27 +134,6 @@ def _size(size: float) -> str:
         (word, by) for word, by in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)) if size >= by or by == 1e3
     )
     return f"{size / by:.3g} {unit}"
-
-
-def _system_memory() -> float | None:
-    try:
-        import psutil
-    except ImportError:
-        return _proc_memory()
-    return float(psutil.virtual_memory().available)
-
-
-def _proc_memory(path: str = "/proc/meminfo") -> float | None:
-    try:
-        found = re.search(r"MemAvailable:\s+(\d+) kB", Path(path).read_text())
-        if found:
-            return 1024.0 * int(found[1])
-    except OSError:
-        pass
-    try:
-        return float(os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-    except (AttributeError, ValueError, OSError):
-        return None
 
 
 def _group_memory(folder: str = "/sys/fs/cgroup") -> float | None:

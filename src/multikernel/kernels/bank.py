@@ -1,16 +1,23 @@
-"""The p named kernels of one model: what the user wrote, made into fitted kernels on resolved columns."""
+"""The p named kernels of one model: what the user wrote, made into fitted kernels on resolved columns.
+
+`compute_tiles` evaluates them on the training samples, tile by tile, in parallel. A tile is a block K[I, J] with
+I <= J; its transpose is the block K[J, I], so each value is computed once, and kernels of one family share their
+distances within a tile. Beside the result no more than a few tiles are in memory.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
-from multikernel.kernels.base import BLOCK, Kernel, as_kernel
+from multikernel.gram.dense_loops import add_both_sides
+from multikernel.kernels.base import Kernel, as_kernel
 from multikernel.kernels.fitted_normalizer import FittedNormalizer
 from multikernel.kernels.inputs import (
     alike,
@@ -26,6 +33,7 @@ from multikernel.kernels.inputs import (
 from multikernel.kernels.normalize import check_steps, learn_normalizer
 from multikernel.kernels.spec import expand_entries
 from multikernel.kernels.table import as_samples
+from multikernel.threads import ROWS, Team
 
 _NOT_FINITE = "the values have NaN or infinity among them."
 
@@ -171,8 +179,8 @@ class KernelBank:
         table = as_table(X)
 
         def matvec(v):
-            starts = range(0, len_of(X), BLOCK)
-            return np.concatenate([self.raw(k, take_rows(table, slice(i, i + BLOCK)), table) @ v for i in starts])
+            starts = range(0, len_of(X), ROWS)
+            return np.concatenate([self.raw(k, take_rows(table, slice(i, i + ROWS)), table) @ v for i in starts])
 
         return learn_normalizer(self.steps, self.raw_diag(k, X), matvec, as_weights(sample_weight, X), self.names[k])
 
@@ -196,6 +204,102 @@ class KernelBank:
             other = next(name for name, known in zip(names, self.feature_names, strict=True) if name != known)
             raise ValueError(f"The columns must have the names they had in fit, in that order. Got {other!r} instead.")
         return take_columns(X, self.columns[k])
+
+
+def compute_tiles(
+    bank: KernelBank,
+    X,
+    kernels: Sequence[int],
+    weight: np.ndarray,
+    team: Team,
+    out: Sequence[np.ndarray] | None = None,
+    dtype: np.dtype | type = np.float64,
+    factors: np.ndarray | None = None,
+) -> np.ndarray:
+    """Compute raw kernels on the training samples, and their products with vectors.
+
+    Without ``out`` only the tiles that a product needs are computed: samples of zero weight come last, and tiles
+    between two of them are left out.
+
+    Parameters
+    ----------
+    bank : KernelBank
+        Fitted kernels.
+    X : array, sparse matrix or data frame
+        The n training samples.
+    kernels : sequence of int
+        Numbers of the kernels.
+    weight : ndarray of shape (n,) or (n, c)
+        A vector w, or several.
+    team : Team
+        Threads.
+    out : sequence of ndarrays of shape (n, n), optional
+        Arrays that the kernels are written to, in their precision; without them no kernel is kept.
+    dtype : dtype
+        Precision of the values that are not kept.
+    factors : ndarray of shape (len(kernels), n), optional
+        Factors u_k of the samples, one by default.
+
+    Returns
+    -------
+    ndarray of shape (len(kernels), n) or (len(kernels), n, c)
+        The products K_k (u_k w), accumulated in float64.
+    """
+    n, p = len(weight), len(kernels)
+    if not p:
+        return np.zeros((0, *weight.shape))
+    weight = np.array(weight, np.float64)
+    order, m = np.arange(n), n
+    if out is None:
+        some = weight.reshape(n, -1).any(axis=1)
+        order, m = np.argsort(~some, kind="stable"), int(some.sum())
+    if m < n:
+        X, weight = take_rows(X, order), weight[order]
+        factors = None if factors is None else factors[:, order]
+    # blocks of samples with a weight, then of the others; tile (i, j) lies between blocks i and j
+    edges = [*range(0, m, ROWS), *range(m, n, ROWS), n]
+    i, j = np.triu_indices(-(-m // ROWS), 0, len(edges) - 1)
+    n_parts = max(1, min(team.n_threads, len(i)))
+    work = partial(_some_tiles, bank, X, np.array(kernels).tolist(), weight, factors, out, dtype, edges)
+    parts = []
+    for t in range(n_parts):
+        parts.append(partial(work, zip(i[t::n_parts], j[t::n_parts], strict=True)))
+    products = sum(team.run(parts))
+    if m == n:
+        return products
+    ordered = np.empty_like(products)
+    ordered[:, order] = products
+    return ordered
+
+
+def _some_tiles(bank, X, kernels, weight, factors, out, dtype, edges, tiles) -> np.ndarray:
+    """Compute some of the tiles, write them to ``out`` where it is given, and return their share of the products."""
+    products = np.zeros((len(kernels), *weight.shape))
+    position = dict(zip(kernels, range(len(kernels)), strict=True))
+    weighted = weight.any()
+    for i, j in tiles:
+        rows, cols = slice(edges[i], edges[i + 1]), slice(edges[j], edges[j + 1])
+        left = take_rows(X, rows)
+        right = None if i == j else take_rows(X, cols)
+        for k, K in bank.raw_each(left, right, kernels, np.float64 if out is not None else dtype):
+            at = position[k]
+            if out is not None:
+                out[at][rows, cols] = K
+                if i != j:
+                    out[at][cols, rows] = K.T
+            if not weighted:
+                continue
+            w, product = weight, products[at]
+            if factors is not None:
+                w = factors[at].reshape(-1, *[1] * (weight.ndim - 1)) * weight
+            if i != j and weight.ndim == 1:
+                add_both_sides(np.ascontiguousarray(K), w[rows], w[cols], product[cols], product[rows])
+                continue
+            K = K.astype(np.float64, copy=False)
+            product[rows] += K @ w[cols]
+            if i != j:
+                product[cols] += K.T @ w[rows]
+    return products
 
 
 @contextmanager

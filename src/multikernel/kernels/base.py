@@ -19,11 +19,8 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
 
 from multikernel.kernels.inputs import Matrix, alike, as_matrix, as_weights, len_of
+from multikernel.threads import BLOCK_BYTES, ROWS
 
-# Rows, and columns, of a block of kernel values: smaller blocks cost calls, larger ones do not stay in the cache.
-BLOCK = 256
-# Bytes of several blocks, or of features, that are computed together: fewer save memory, more save calls.
-BLOCK_BYTES = 32 << 20
 # A difference of kernel values that is smaller than this fraction of the values is rounding.
 ROUNDING = 1e-12
 # Letters of a parameter in the name of a kernel: more tell kernels apart, fewer keep tables of names narrow.
@@ -208,10 +205,10 @@ def symmetric_blocks(values: Callable[[Matrix, Matrix], np.ndarray], X: Matrix) 
     """Return the exactly symmetric (n, n) matrix values(X, X), computed in blocks on and above its diagonal."""
     n = len_of(X)
     K = np.empty((n, n))
-    for i in range(0, n, BLOCK):
-        rows = slice(i, min(i + BLOCK, n))
-        for j in range(i, n, BLOCK):
-            cols = slice(j, min(j + BLOCK, n))
+    for i in range(0, n, ROWS):
+        rows = slice(i, min(i + ROWS, n))
+        for j in range(i, n, ROWS):
+            cols = slice(j, min(j + ROWS, n))
             K[rows, cols] = values(X[rows], X[cols])
             if j > i:
                 K[cols, rows] = K[rows, cols].T
@@ -222,8 +219,8 @@ def symmetric_blocks(values: Callable[[Matrix, Matrix], np.ndarray], X: Matrix) 
 
 
 def row_blocks(n: int, row_bytes: int) -> Iterator[slice]:
-    """Cut n rows of so many bytes into blocks of `BLOCK_BYTES`, or of `BLOCK` rows where that is more."""
-    size = max(BLOCK, BLOCK_BYTES // max(1, row_bytes))
+    """Cut n rows of so many bytes into blocks of `BLOCK_BYTES`, or of `ROWS` rows where that is more."""
+    size = max(ROWS, BLOCK_BYTES // max(1, row_bytes))
     for start in range(0, n, size):
         yield slice(start, min(start + size, n))
 

@@ -16,6 +16,7 @@ import numpy as np
 from sklearn.base import clone
 
 from multikernel.gram.base import Gram
+from multikernel.gram.host import HostGram
 from multikernel.gram.product import ProductGram
 from multikernel.kernels.base import Kernel, as_kernel, is_integer, kernel_name
 
@@ -125,7 +126,11 @@ class ClassKernels:
 
     def products(self, gram: Gram) -> Gram:
         """Return the products with the kernels of a Gram."""
-        return gram if self.trivial else ProductGram(gram, self.matrices, self.pairs)
+        if self.trivial:
+            return gram
+        if not isinstance(gram, HostGram):
+            raise TypeError(f"Products with kernels on the classes need a HostGram. Got {type(gram).__name__} instead.")
+        return ProductGram(gram, self.matrices, self.pairs)
 
     def mixed(self, beta: np.ndarray) -> np.ndarray:
         """Return sum_m beta_km Y_m for every kernel k on the samples, shape (n_inputs, c, c)."""

@@ -16,9 +16,9 @@ import numpy as np
 from multikernel.gram.degrees import DegreeSource
 from multikernel.gram.trie_loops import add_place, score_place
 from multikernel.gram.tries import Walk
-from multikernel.kernels.base import BLOCK, BLOCK_BYTES
 from multikernel.kernels.sequences.degree import WeightedDegree
 from multikernel.kernels.sequences.planes import count_masked, mirror, pack_mask, pack_planes
+from multikernel.threads import BLOCK_BYTES, ROWS
 
 _NO_SHIFT = np.zeros(1, np.int64)
 
@@ -113,7 +113,7 @@ class PlaceModel:
     def evaluate(self, codes: np.ndarray) -> np.ndarray:
         """Return the outputs, shape (n, T)."""
         # comparing a block of new sequences with all support vectors takes less time than sorting these
-        return self._by_pairs(codes) if len(codes) <= BLOCK else self._by_sorting(codes)
+        return self._by_pairs(codes) if len(codes) <= ROWS else self._by_sorting(codes)
 
     def _by_sorting(self, codes: np.ndarray) -> np.ndarray:
         m, out = len(self.codes), np.zeros((self.coef.shape[1], len(codes)))

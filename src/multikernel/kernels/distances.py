@@ -18,8 +18,9 @@ from scipy import sparse
 from scipy.spatial.distance import cdist, pdist, squareform
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
 
-from multikernel.kernels.base import BLOCK, BLOCK_BYTES, ROUNDING
+from multikernel.kernels.base import ROUNDING
 from multikernel.kernels.inputs import Matrix, dense
+from multikernel.threads import BLOCK_BYTES, ROWS
 
 # Samples whose pairs give a quantile of the distances: more take time and memory, fewer make the quantile less precise.
 SAMPLES = 2000
@@ -52,8 +53,8 @@ def distances(metric: str, X: Matrix, Y: Matrix, center: np.ndarray | None = Non
     D = np.empty((X.shape[0], Y.shape[0]))
     # the compiled routine takes writeable arrays only, and writes to none
     left = np.require(dense(X), requirements="W")
-    for j in range(0, Y.shape[0], BLOCK):
-        D[:, j : j + BLOCK] = additive_chi2_kernel(left, np.require(dense(Y[j : j + BLOCK]), requirements="W"))
+    for j in range(0, Y.shape[0], ROWS):
+        D[:, j : j + ROWS] = additive_chi2_kernel(left, np.require(dense(Y[j : j + ROWS]), requirements="W"))
     return np.negative(D, out=D)
 
 

@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from multikernel.kernels.base import BLOCK, ROUNDING
+from multikernel.kernels.base import ROUNDING
+from multikernel.threads import ROWS
 
 
 @dataclass(frozen=True)
@@ -128,8 +129,8 @@ class FittedNormalizer:
         out = np.empty(K.shape, dtype=_precision(K))
         ids = np.arange(self.n_samples)
         rows, cols = ids[rows], ids[cols]
-        for i in range(0, K.shape[0], BLOCK):
-            out[i : i + BLOCK] = self._affine(K[i : i + BLOCK], rows[i : i + BLOCK], cols)
+        for i in range(0, K.shape[0], ROWS):
+            out[i : i + ROWS] = self._affine(K[i : i + ROWS], rows[i : i + ROWS], cols)
         return out
 
     def _affine(self, K: np.ndarray, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
@@ -180,8 +181,8 @@ class FittedNormalizer:
             raise ValueError(f"The test rows must have {n} columns, one per training sample. Got shape {K.shape}.")
         diag = self._test_diag(diag, K.shape[0])
         out = np.zeros(K.shape, dtype=_precision(K))
-        for i in range(0, K.shape[0] if self.scale != 0 else 0, BLOCK):
-            chunk = slice(i, i + BLOCK)
+        for i in range(0, K.shape[0] if self.scale != 0 else 0, ROWS):
+            chunk = slice(i, i + ROWS)
             out[chunk] = self._apply_steps(K[chunk], None if diag is None else diag[chunk], cols).K
         return out
 
@@ -201,8 +202,8 @@ class FittedNormalizer:
             raise ValueError("Centred kernels need the test rows for the diagonal of test samples. Got None.")
         diag = np.asarray(diag, dtype=np.float64)
         out = np.empty(len(diag))
-        for i in range(0, len(diag), BLOCK):
-            chunk = slice(i, i + BLOCK)
+        for i in range(0, len(diag), ROWS):
+            chunk = slice(i, i + ROWS)
             out[chunk] = self._apply_steps(None if K is None else K[chunk], diag[chunk], None).d
         return out
 

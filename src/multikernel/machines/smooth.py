@@ -16,6 +16,7 @@ import numpy as np
 
 from multikernel.gram.base import Combined, Outputs
 from multikernel.losses import Loss
+from multikernel.losses.base import FAR
 from multikernel.machines.base import STEPS, Curvature, Machine
 from multikernel.machines.subsample import draw_samples
 from multikernel.machines.weighted_inverse import WeightedInverse
@@ -216,7 +217,7 @@ def _root(slope, derivative, x: float, small: float) -> float:
             # at most twice as far as the step before
             new = np.clip(np.nan_to_num(new, nan=-np.sign(value) * np.inf), x - step, x + step)
             step *= 2.0
-        if abs(new - x) <= 2e-16 * abs(x) or abs(new) > _FAR:
+        if abs(new - x) <= 2e-16 * abs(x) or abs(new) > FAR:
             break
         x = float(new)
     return x

@@ -105,7 +105,7 @@ class MarginTable:
 
 
 class SmallestMargins(MarginTable):
-    """The same with h(beta) = min over i and u != y_i of beta . eta_iu, the variant that the paper found poor."""
+    """Margins with h(beta) = min over i and u != y_i of beta . eta_iu, the variant that the paper found poor."""
 
     @property
     def n_groups(self):

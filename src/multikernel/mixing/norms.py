@@ -120,12 +120,9 @@ class Ball(Mixing):
         s = beta * np.sqrt(np.maximum(q, 0.0))
         if not s.any():
             return self.start(len(q))
-        target = self._normalised((s / s.max()) ** (2.0 / (self.norm + 1.0)))
-        if relax == 1.0:
-            return target
-        moved = np.zeros_like(target)
-        alive = (target > 0) & (beta > 0)
-        moved[alive] = beta[alive] * (target[alive] / beta[alive]) ** relax
+        exact, moved = self._normalised(s ** (2.0 / (self.norm + 1.0))), np.zeros_like(s)
+        alive = beta > 0
+        moved[alive] = beta[alive] * (exact[alive] / beta[alive]) ** relax
         return self._normalised(moved)
 
     def newton_step(self, beta: np.ndarray, q: np.ndarray, H: np.ndarray) -> np.ndarray:
@@ -144,18 +141,14 @@ class Ball(Mixing):
         try:
             move, per_c = np.linalg.solve(M, np.column_stack([np.log(x) - (r - 1.0) * u, np.ones(len(q))])).T
         except np.linalg.LinAlgError:
-            # forms that are zero but for rounding, divided by each other
+            # quadratic forms that are zero but for rounding make M anything
             return self.closed_form(beta, q)
 
         def step(c):
             return np.exp(u + np.clip(move - c * per_c, -2.3, 2.3))
 
-        low, high = -1.0, 1.0
-        while np.sum(step(low) ** r) < 1.0 and low > -1e6:
-            low *= 2.0
-        while np.sum(step(high) ** r) > 1.0 and high < 1e6:
-            high *= 2.0
-        for _ in range(60):
+        low, high = -1e6, 1e6
+        for _ in range(80):
             mid = 0.5 * (low + high)
             low, high = (mid, high) if np.sum(step(mid) ** r) > 1.0 else (low, mid)
         return self._normalised(step(high))

@@ -15,10 +15,9 @@ from sklearn.utils.validation import _num_samples
 
 from multikernel.estimators.splits import Split
 from multikernel.gram.storage import default_limit, parse_bytes, storage_dtype
-from multikernel.kernels.bank import KernelBank
+from multikernel.kernels.bank import KernelBank, compute_tiles
 from multikernel.kernels.base import as_kernel
 from multikernel.kernels.spec import expand_entries
-from multikernel.kernels.tiles import compute_tiles
 from multikernel.threads import Team
 from multikernel.training.core import Settings
 from multikernel.training.prepare import Shared, as_numbers

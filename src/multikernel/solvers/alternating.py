@@ -78,7 +78,7 @@ class Alternating(Solver):
     change: float = 0.0
 
     def start(self, point: Point, tol: float) -> _State:
-        return self.take_over(InOut(point, limit=20 + 5 * point.problem.gram.n_kernels), tol)
+        return self.take_over(InOut(point), tol)
 
     def take_over(self, memory: InOut, tol: float) -> _State:
         """Return the state of a run that goes on with the cuts of another method."""

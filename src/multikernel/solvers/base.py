@@ -9,7 +9,7 @@ beyond the contracts: those of a machine are listed in ``multikernel.machines.ba
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -27,7 +27,7 @@ class Step:
     ----------
     lower : float
         A rigorous lower bound on the optimum found on the way, such as the minimum of a model of cuts.
-    extra : dict
+    extra : mapping
         Further columns of the history.
     done : bool
         The method has nothing left to do.
@@ -38,7 +38,7 @@ class Step:
     """
 
     lower: float = -np.inf
-    extra: dict[str, float] = field(default_factory=dict)
+    extra: Mapping[str, float] = field(default_factory=dict)
     done: bool = False
     settled: bool = False
     curvature: np.ndarray | float = np.inf

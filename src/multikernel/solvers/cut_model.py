@@ -48,12 +48,12 @@ class CutModel:
         self.kept = KeptRows(mixing)
         self.g: list[float] = []
         self.q: list[np.ndarray] = []
-        # when each cut was added or last had a multiplier
+        # the time at which each cut was added or last had a multiplier
         self._needed: list[int] = []
         self._clock = 0
 
     def add(self, g: float, q: np.ndarray) -> None:
-        """Add the cut of one feasible a, unless it is there already."""
+        """Add the cut of one feasible a, unless the model has it already."""
         if any(g == h and np.array_equal(q, r) for h, r in zip(self.g, self.q, strict=True)):
             return
         if self.limit is not None and len(self.g) >= self.limit:
@@ -66,7 +66,7 @@ class CutModel:
         self._needed.append(self._clock)
 
     def bound(self, multipliers: np.ndarray) -> float:
-        """Return the rigorous lower bound of multipliers (made feasible first)."""
+        """Return the lower bound on the optimum that multipliers give, once they are made feasible; -inf for none."""
         lam = np.maximum(multipliers, 0.0)
         if not 0 < lam.sum() < np.inf:
             return -np.inf
@@ -80,13 +80,6 @@ class CutModel:
     def quick(self) -> bool:
         """Whether the model is minimised in less time than any step on the weights takes."""
         return self.mixing.is_simplex
-
-    def reach(self, beta: np.ndarray, move: np.ndarray, upper: float) -> float:
-        """Return the largest t <= 1 for which no cut is above ``upper`` at beta + t move."""
-        Q = 0.5 * np.array(self.q).reshape(-1, self.p)
-        rise, room = -Q @ move, np.maximum(upper - (np.array(self.g) - Q @ beta), 0.0)
-        rising = rise > 0
-        return min(1.0, float(np.min(room[rising] / rise[rising], initial=np.inf)))
 
     def minimise(self, known: np.ndarray | None = None) -> tuple[np.ndarray, float]:
         """Return the weights that minimise the model, and the rigorous bound of their multipliers.
@@ -216,17 +209,16 @@ class InOut:
     ----------
     point : Point
         Where the run begins.
-    limit : int
-        Number of cuts kept.
     """
 
-    def __init__(self, point: Point, limit: int | None = 200) -> None:
-        self.cuts = CutModel(point.problem.mixing, point.problem.gram.n_kernels, limit)
+    def __init__(self, point: Point) -> None:
+        p = point.problem.gram.n_kernels
+        self.cuts = CutModel(point.problem.mixing, p, limit=100 + 5 * p)
         self.upper = np.inf
         self.beta = point.beta
 
     def observe(self, point: Point) -> float:
-        """Add the cut of the point as it stands, remember its weights if they are best, return its value."""
+        """Add the cut of the point, remember its weights if its primal value is the smallest, and return that value."""
         self.cuts.add(point.problem.machine.dual(point.a), point.q)
         upper = point.primal[0]
         if upper < self.upper:

@@ -21,6 +21,7 @@ from typing import ClassVar
 import numpy as np
 
 from multikernel.certificate import Certificate, certify
+from multikernel.machines.base import HasEpochs
 from multikernel.problem import Point
 from multikernel.solvers.base import Solver, Step
 from multikernel.solvers.cut_model import InOut, inner_accuracy
@@ -34,7 +35,7 @@ class _State:
     upper: float = np.inf
     gap: float = np.inf
     on_cuts: bool = False
-    # where the closed form left off, None where the cuts found better
+    # the point to which the next closed-form step returns; None where a step on the cuts found a better one
     best: tuple[np.ndarray, np.ndarray] | None = None
 
 
@@ -54,7 +55,7 @@ class Interleaved(Solver):
         Accuracy of the inner solver in steps on the cuts, as a fraction of the current gap.
     """
 
-    requires: ClassVar[tuple[str, ...]] = ("machine.epochs", "mixing.closed_form")
+    requires: ClassVar[tuple[str, ...]] = ("machine.epochs",)
 
     epochs: int = 4
     relax: float = 2.0
@@ -62,7 +63,7 @@ class Interleaved(Solver):
     inner: float = 0.1
 
     def start(self, point: Point, tol: float) -> _State:
-        memory = InOut(point, limit=20 + len(point.beta))
+        memory = InOut(point)
         return _State(tol, memory, point.problem.mixing.is_singleton(len(point.beta)))
 
     def step(self, point: Point, state: _State, certificate: Certificate) -> Step:
@@ -83,8 +84,9 @@ class Interleaved(Solver):
 
     def _interleave(self, point: Point) -> float:
         """Take a few epochs; return the processor seconds of one."""
-        mixing = point.problem.mixing
-        epochs = point.problem.machine.epochs(point.combined, point.outputs)
+        machine, mixing = point.problem.machine, point.problem.mixing
+        assert isinstance(machine, HasEpochs)
+        epochs = machine.epochs(point.combined, point.outputs)
         began = time.thread_time()
         for t in range(self.epochs):
             if t or point.a.any():

@@ -68,7 +68,7 @@ class Level(Solver):
     inner: float = 0.1
 
     def start(self, point: Point, tol: float) -> _State:
-        return _State(tol, InOut(point, limit=None))
+        return _State(tol, InOut(point))
 
     def step(self, point: Point, state: _State, certificate: Certificate) -> Step:
         memory, mixing = state.memory, point.problem.mixing

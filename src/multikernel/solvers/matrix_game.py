@@ -3,8 +3,8 @@
     max over lambda  min over beta  lambda' M beta,     lambda and beta on their simplices
 
 Shifted so that all entries are positive, the weights solve max sum x subject to M x <= 1, x >= 0, with
-beta = x / sum x, and lambda are the multipliers; the origin is a feasible start. A tableau will do: there are as many
-rows as cuts.
+beta = x / sum x, and lambda are the multipliers; the origin is a feasible start. The method works on a dense tableau,
+which is small: there are as many rows as cuts.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-# reduced costs above minus this count as none, entries being between one and two
+# reduced costs above minus this count as not negative: rounding of a tableau with entries between one and two
 _ZERO = 1e-11
 
 

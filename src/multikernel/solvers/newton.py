@@ -14,8 +14,8 @@ Three phases, chosen by the gap:
    steps on the cuts that certify where no single a does. Newton's method is tried again whenever that has brought the
    gap down tenfold.
 
-The cuts of all phases are kept: they shorten a step where they prove that J would rise above its best value, and on
-the simplex, where that takes no time, they bound the optimum after a step whose own a does not.
+The cuts of all phases are kept: on the simplex, where that takes no time, they bound the optimum after a step whose own
+a does not.
 
 We differ from the paper in phases 1 and 3, in moving the coefficients with the weights, and in the cuts.
 """
@@ -27,7 +27,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from multikernel.certificate import ROUNDING, Certificate, certify
+from multikernel.certificate import Certificate, certify
 from multikernel.machines.base import Curvature, HasCurvature
 from multikernel.mixing.base import HasNewtonStep
 from multikernel.problem import Point
@@ -35,14 +35,10 @@ from multikernel.solvers.alternating import Alternating
 from multikernel.solvers.base import Solver, Step, offers
 from multikernel.solvers.cut_model import InOut
 
-# fraction of the distance to the nearest violated cut that a step goes at most
-_SHORT = 0.5
-# J counts as worse only where it grew by this fraction of the gap: inner solutions are not exact
-_WORSE = 1e-3
 # relative gap above which steps are computed in single precision, which is faster
 _SINGLE = 1e-3
-# shortest step in units of the full one, and the fraction of the gap that a step with progress leaves at most
-_LEAST, _PROGRESS = 1e-3, 0.7
+# fraction of the gap that a step with progress leaves at most: larger ones keep to Newton's method for longer
+_PROGRESS = 0.7
 # weight that kernels dropped in error get back together
 _BACK = 0.02
 
@@ -85,19 +81,17 @@ class Newton(Solver):
     requires: ClassVar[tuple[str, ...]] = ("machine.curvature", "mixing.newton_step")
     uses: ClassVar[tuple[str, ...]] = ("machine.partial_solve",)
 
-    inner: float = 0.1
+    inner: float = 0.03
     epochs: int = 4
     size: int = 600
     handover: float = 0.25
-    reach: float = 0.7
+    reach: float = 0.95
     patience: int = 3
     fallback: Alternating = field(default_factory=lambda: Alternating(patience=2))
 
     def start(self, point: Point, tol: float) -> _State:
         interleaving = not point.problem.mixing.is_singleton(len(point.beta))
-        # the cuts are those of the other method from the beginning
-        memory = self.fallback.start(point, tol).memory
-        return _State(tol, (point.beta, point.a), memory, interleaving=interleaving)
+        return _State(tol, (point.beta, point.a), InOut(point), interleaving=interleaving)
 
     def step(self, point: Point, state: _State, certificate: Certificate) -> Step:
         gap = certificate.relative
@@ -138,11 +132,7 @@ class Newton(Solver):
             point.solve(0.1 * accuracy)
             return
         c = machine.curvature(point.combined, point.a, point.f, point.outputs, rough=gap > _SINGLE)
-        move = mixing.newton_step(point.beta, point.q, c.H) - point.beta
-        move *= state.damping
-        limit = state.upper + _WORSE * state.gap + ROUNDING * abs(state.upper)
-        if (reach := state.memory.cuts.reach(point.beta, move, limit)) < 1.0:
-            move *= max(_SHORT * reach, _LEAST)
+        move = state.damping * (mixing.newton_step(point.beta, point.q, c.H) - point.beta)
         a = machine.make_feasible(predicted(c, point.a, move, corrected=gap < 1e-2))
         point.set_weights(mixing.scale_to_boundary(point.beta + move))
         point.solve(accuracy, start=a)
@@ -158,7 +148,7 @@ class Newton(Solver):
             state.memory.observe(point)
             state.best, state.upper, state.gap = (point.beta, point.a), upper, upper - lower
             return lower
-        worse = upper > state.upper + _WORSE * state.gap
+        worse = upper > state.upper
         if upper < state.upper:
             state.best, state.upper = (point.beta, point.a), upper
         if state.waited >= self.patience:
@@ -177,7 +167,7 @@ class Newton(Solver):
         state.gap = min(gap, state.gap)
         if worse:
             # J grew: the quadratic model reached too far, begin again from the best point with a shorter step
-            state.damping = max(0.3 * state.damping, _LEAST)
+            state.damping *= 0.3
             self._return_to_best(point, state)
         else:
             state.damping = min(1.0, 3.0 * state.damping)

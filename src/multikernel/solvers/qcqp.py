@@ -27,9 +27,9 @@ from typing import ClassVar
 import numpy as np
 from scipy import sparse
 
-from multikernel.certificate import Certificate, certify
+from multikernel.certificate import Best, Certificate
 from multikernel.gram.base import Gram
-from multikernel.machines.base import ConicMachine, Machine
+from multikernel.machines.base import ConicMachine, HasCompact, HasConic, Machine
 from multikernel.mixing.base import HasSupportRows, Mixing
 from multikernel.mixing.cones import ConeRows, solve_conic
 from multikernel.problem import Point
@@ -38,7 +38,7 @@ from multikernel.solvers.conic_cuts import boundary_point
 
 # where the compact form exists
 COMPACT_SCOPE = "the joint loss 'hinge' of more than two classes"
-# bytes of the programme and of its factorisation for each entry of a kernel
+# bytes of the programme and of its factorisation for each entry of a kernel: what a problem is refused by
 _BYTES = 150
 
 
@@ -86,26 +86,30 @@ class QCQP(Solver):
 
     def _conic(self, machine: Machine) -> ConicMachine:
         """Return the machine as data."""
+        assert isinstance(machine, HasConic)
         return machine.conic()
 
     def step(self, point: Point, state: _State, certificate: Certificate) -> Step:
         machine, mixing = point.problem.machine, point.problem.mixing
         unit = size = natural_unit(state.outputs, state.conic)
-        best = _Best()
+        best = Best(point, state.tol)
         for factor in self.units:
             a, beta = solve_programme(state.outputs, state.conic, mixing, factor * unit, factor * size)
             point.set_weights(boundary_point(beta, mixing))
             point.set_dual(machine.make_feasible(factor * unit * a.reshape(point.a.shape)))
-            if best.take(point, state.tol):
+            best.take(point)
+            if best.converged:
                 break
-            point.solve(0.1 * state.tol * best.size)
-            if best.take(point, state.tol):
+            point.solve(0.1 * state.tol * best.certificate.size)
+            best.take(point)
+            if best.converged:
                 break
             # next time in units of the solution's own size
-            unit, size = float(np.abs(best.a).max()) or unit, best.size
-        point.set_weights(best.beta)
-        point.set_dual(best.a)
-        return Step(best.lower, done=True)
+            unit, size = float(np.abs(point.a).max()) or unit, best.certificate.size
+        if best.model is not None:
+            point.set_weights(best.model.weights)
+            point.set_dual(best.model.coef)
+        return Step(best.certificate.lower, done=True)
 
 
 @dataclass(frozen=True)
@@ -130,22 +134,8 @@ class CompactQCQP(QCQP):
     scope: ClassVar[str] = COMPACT_SCOPE
 
     def _conic(self, machine: Machine) -> ConicMachine:
+        assert isinstance(machine, HasCompact)
         return machine.compact()
-
-
-class _Best:
-    """The best weights and coefficients, and the best lower bound, of several attempts."""
-
-    def __init__(self) -> None:
-        self.upper, self.lower = np.inf, -np.inf
-
-    def take(self, point: Point, tol: float) -> bool:
-        """Take what is better of the point; return whether the gap is below ``tol``."""
-        now = certify(point)
-        self.lower = max(self.lower, now.lower)
-        if now.upper < self.upper:
-            self.upper, self.beta, self.a, self.size = now.upper, point.beta, point.a, now.size
-        return self.upper - self.lower <= tol * self.size
 
 
 def _normal(conic, n: int) -> np.ndarray | None:

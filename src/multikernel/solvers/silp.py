@@ -24,7 +24,7 @@ import numpy as np
 from scipy import sparse
 
 from multikernel.certificate import Certificate
-from multikernel.machines.base import ConicMachine
+from multikernel.machines.base import ConicMachine, HasCompact
 from multikernel.mixing.base import HasLinearRows
 from multikernel.mixing.highs import HighsProgramme
 from multikernel.mixing.norms import Simplex
@@ -37,8 +37,8 @@ from multikernel.solvers.qcqp import COMPACT_SCOPE, factor_outputs, natural_unit
 class LinearMaster:
     """min theta over cuts theta >= g_t - 1/2 beta'q_t and lower <= A beta <= upper, beta >= 0, kept in HiGHS.
 
-    Cuts are divided by a unit near the optimum, so that the solver's absolute tolerances mean something; when
-    the objective has left that unit behind, the programme is loaded anew.
+    Cuts are divided by a unit near the optimum, since the tolerances of HiGHS are absolute. When the objective is more
+    than ten times larger or smaller than the unit, the programme is loaded anew.
 
     Parameters
     ----------
@@ -186,7 +186,9 @@ class CompactSILP(SILP):
     memory_limit: float = 2e9
 
     def start(self, point: Point, tol: float) -> _CompactState:
-        state, conic = super().start(point, tol), point.problem.machine.compact()
+        state, machine = super().start(point, tol), point.problem.machine
+        assert isinstance(machine, HasCompact)
+        conic = machine.compact()
         outputs = factor_outputs(point.problem.gram, conic, self.memory_limit)
         return _CompactState(tol, state.master, conic, outputs)
 

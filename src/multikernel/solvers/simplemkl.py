@@ -85,7 +85,7 @@ class SimpleMKL(Solver):
     patience: int = 5
 
     def start(self, point: Point, tol: float) -> _State:
-        return _State(tol, InOut(point, limit=100 + 5 * point.problem.gram.n_kernels), self.inner)
+        return _State(tol, InOut(point), self.inner)
 
     def step(self, point: Point, state: _State, certificate: Certificate) -> Step:
         accuracy = state.inner * inner_accuracy(certificate, state.tol)

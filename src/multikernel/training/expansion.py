@@ -24,10 +24,7 @@ import numpy as np
 from multikernel.gram.stack import KernelStack
 from multikernel.kernels.bank import KernelBank, take_rows
 from multikernel.kernels.fitted_normalizer import FittedNormalizer
-from multikernel.threads import Team
-
-# bytes of the test rows of one kernel at a time: more rows make larger products, fewer take less memory
-BLOCK_BYTES = 16 << 20
+from multikernel.threads import BLOCK_BYTES, Team
 
 
 @dataclass(frozen=True)

@@ -23,13 +23,12 @@ from multikernel.gram.slices import gather, gather_with_product
 from multikernel.gram.soundness import examine
 from multikernel.gram.stack import KernelStack
 from multikernel.gram.storage import choose_storage, row_budget, storage_dtype
-from multikernel.kernels.bank import KernelBank, take_rows
+from multikernel.kernels.bank import KernelBank, compute_tiles, take_rows
 from multikernel.kernels.fitted_normalizer import FittedNormalizer
 from multikernel.kernels.inputs import alone, is_frame, is_numeric
 from multikernel.kernels.normalize import learn_normalizer
 from multikernel.kernels.table import as_samples
-from multikernel.kernels.tiles import compute_tiles
-from multikernel.threads import Team
+from multikernel.threads import ROWS, Team
 from multikernel.training.core import Prepared, Settings, Source
 from multikernel.training.expansion import ComputedExpansion
 from multikernel.training.featured import DIVIDING, prepare_features, takes_features
@@ -38,8 +37,6 @@ from multikernel.training.stacked import prepare_stack
 
 # samples from which on "auto" takes features where all kernels have them: below it a stored Gram is faster
 LARGE = 20_000
-# samples on which the symmetry of a kernel that is never stored is checked: rows cost time, few miss faults
-_SAMPLE = 256
 
 
 @dataclass(frozen=True)
@@ -65,10 +62,9 @@ class Shared:
 
     def known(self, bank: KernelBank) -> dict[int, np.ndarray]:
         """Return the matrices of the kernels of a bank that are known."""
-        if self.stack is None:
-            return {}
-        at = {k: self.places.get(key) for k, key in enumerate(zip(bank.names, bank.columns, strict=True))}
-        return {k: self.stack[place] for k, place in at.items() if place is not None}
+        assert self.stack is not None
+        keys = enumerate(zip(bank.names, bank.columns, strict=True))
+        return {k: self.stack[self.places[key]] for k, key in keys if key in self.places}
 
 
 @dataclass(frozen=True)
@@ -192,7 +188,8 @@ def prepare_computed(
             BankSource(bank, samples, {}, np.arange(n)), diag, known_psd, plain, share, weight, settings, dtype
         )
     shared = Shared() if shared is None or kind != "dense" else shared
-    source = BankSource(bank, samples, shared.known(bank), np.arange(n) if shared.rows is None else shared.rows)
+    known = {} if shared.stack is None else shared.known(bank)
+    source = BankSource(bank, samples, known, np.arange(n) if shared.rows is None else shared.rows)
     stack, products = _stored_room(source, shared, plain, share, team, kind, dtype)
     others = [int(k) for k in np.flatnonzero(plain) if k not in source.known]
     products[others] = compute_tiles(bank, samples, others, share, team, [stack[k] for k in others])
@@ -288,7 +285,7 @@ def _prepare_rows(
             normalizers.append(learn_normalizer(bank.steps, diag[k], partial(_same, next(left)), weight, name))
             continue
         if not known_psd[k]:
-            bank.raw(k, take_rows(X, slice(0, _SAMPLE)))
+            bank.raw(k, take_rows(X, slice(0, ROWS)))
         normalizers.append(bank.normalizer(k, X, weight))
     constant |= [each.degenerate for each in normalizers]
     values = LazyValues(bank, X, tuple(normalizers), team, dtype)

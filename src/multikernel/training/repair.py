@@ -14,11 +14,9 @@ from multikernel.gram.dense import AffineForm, DenseGram
 from multikernel.gram.inspect import trust_of
 from multikernel.gram.memmap import MemmapGram
 from multikernel.gram.soundness import indefinite_error
+from multikernel.kernels.base import ROUNDING
 from multikernel.kernels.fitted_normalizer import FittedNormalizer
 from multikernel.training.core import Prepared, Settings
-
-# a kernel is constant where its variance is below this fraction of its mean diagonal
-_NO_VARIANCE = 1e-12
 
 Result = TypeVar("Result")
 
@@ -33,7 +31,7 @@ def no_variance(diag: np.ndarray, products: np.ndarray, weight: np.ndarray) -> n
     weight : ndarray of shape (n,)
         Weights w of sum one.
     """
-    return diag @ weight - products @ weight <= _NO_VARIANCE * (np.abs(diag) @ weight)
+    return diag @ weight - products @ weight <= ROUNDING * (np.abs(diag) @ weight)
 
 
 def affine_form(normalizers: Sequence[FittedNormalizer]) -> AffineForm:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -62,23 +63,22 @@ def _solve(prepared: Prepared, target: Target, start: Start | None, settings: Se
     problem = Problem(gram_of(target, prepared.gram), target.machine, target.mixing)
     if start is not None:
         start = replace(start, weights=target.mixing.make_feasible(start.weights))
-    with progress(settings.verbose, settings.tol, target.label) as show:
+    shown = progress(settings.verbose, settings.tol, target.label) if settings.verbose else nullcontext()
+    with shown as show:
         solution = solve(
             problem, settings.solver, tol=settings.tol, max_iter=0 if interrupted else settings.max_iter, start=start,
-            callback=_watch(show, settings.callback, prepared, target),
+            callback=show if settings.callback is None else _watch(show, settings.callback, prepared, target),
         )  # fmt: skip
     return replace(solution, status=INTERRUPTED) if interrupted else solution
 
 
 def _watch(
     show: Callable[[dict], None] | None,
-    callback: Callable[[dict], None] | None,
+    callback: Callable[[dict], None],
     prepared: Prepared,
     target: Target,
-) -> Callable[[dict], None] | None:
+) -> Callable[[dict], None]:
     """Return what the solver calls after each iteration: the progress shown, then the user's callback."""
-    if callback is None:
-        return show
 
     def tell(row: dict) -> None:
         if show is not None:

@@ -8,12 +8,12 @@ from itertools import pairwise
 
 import numpy as np
 
-from multikernel.kernels.base import BLOCK, Kernel
+from multikernel.kernels.base import Kernel
 from multikernel.kernels.inputs import as_weights
 from multikernel.kernels.sequences.alphabet import Alphabet, as_alphabet
 from multikernel.kernels.sequences.encode import Encoded
 from multikernel.kernels.sequences.samples import Sequences, as_sequences
-from multikernel.threads import Team, available_threads
+from multikernel.threads import ROWS, Team, available_threads
 
 
 class SequenceKernel(Kernel):
@@ -85,8 +85,8 @@ def share_rows(n: int, work: Callable[[int, int], None], *, lower: bool) -> None
     lower : bool
         Whether only the first i + 1 entries of row i are computed.
     """
-    # whoever computes a matrix in blocks of one or two times BLOCK rows shares the blocks among threads itself
-    team = Team(available_threads() if n >= 4 * BLOCK else 1)
+    # whoever computes a matrix in blocks of one or two times ROWS rows shares the blocks among threads itself
+    team = Team(available_threads() if n >= 4 * ROWS else 1)
     if team.n_threads == 1:
         work(0, n)
         return

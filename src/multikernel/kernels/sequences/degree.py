@@ -26,7 +26,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from multikernel.kernels.base import BLOCK_BYTES, ROUNDING, is_integer, is_real, require
+from multikernel.kernels.base import ROUNDING, is_integer, is_real, require
 from multikernel.kernels.sequences.base import SequenceKernel, share_rows
 from multikernel.kernels.sequences.planes import (
     LANES,
@@ -38,6 +38,7 @@ from multikernel.kernels.sequences.planes import (
     pack_planes,
 )
 from multikernel.kernels.sequences.samples import Sequences
+from multikernel.threads import BLOCK_BYTES
 
 
 class _DegreeKernel(SequenceKernel):

@@ -1,15 +1,16 @@
-"""A joint loss on one kernel by Newton's method on the primal, along a path of smoother losses: for the hard cases.
+"""A differentiable joint loss on one kernel by Newton's method on smoothed losses, where row steps are slow.
 
     min_A,b  1/2 tr A'KA + sum_i C_i l_mu(f_i + b, y_i),      f = KA
 
-The largest wrong output is replaced by mu log sum exp (x / mu), as in ``smooth_biases``. The conjugate of the smooth
-loss has a diagonal Hessian D over rows that sum to zero: mu / -a_u for the wrong classes, psi''(a_y) - mu / a_y at y
-(zero where that is negative); the multinomial loss is its own, at mu = 1, with D_u = mu / p_u. With r = -(A + grad) the
-Newton step d of A solves
+Given: a machine, the combined kernel K, coefficients A with outputs f, biases b. Moved: A, f and b. The largest wrong
+output is replaced by mu log sum exp (x / mu), as in ``smooth_biases``. The conjugate of the smoothed loss has a
+diagonal Hessian D over rows that sum to zero: mu / -a_u for the wrong classes, psi''(a_y) - mu / a_y at y (zero where
+that is negative). The multinomial loss is its own smoothed loss at mu = 1, with D_u = mu / p_u. With r = -(A + grad)
+the Newton step d of A solves
 
     (K + D) d = D r - 1 db'     over rows that sum to zero, and columns that keep their sums (with biases),
 
-and is shortened until the primal falls, which a convex and smooth function always allows.
+and is halved until the primal falls (Armijo's rule), which a convex and smooth function always allows.
 """
 
 from __future__ import annotations
@@ -19,16 +20,14 @@ from scipy.special import expit
 
 from multikernel.losses.joint import MULTINOMIAL, SQUARED_HINGE
 
-# shares below this count as this in D
-_TINY = 1e-13
-# how mu shrinks
-_FASTER = 0.1
+# smallest probability of a class in D: a smaller one makes the system too ill-conditioned
+TINY = 1e-13
 
 
 def smooth_loss(
     f: np.ndarray, y: np.ndarray, form: tuple[int, float, float], mu: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return, at cost one, the smooth loss of each row, minus its gradient and the diagonal D.
+    """Return, at cost one, the smoothed loss of each row, minus its gradient, and the diagonal D.
 
     Examples
     --------
@@ -50,7 +49,7 @@ def smooth_loss(
     if kind == MULTINOMIAL:
         a = -q
         a[own] += 1.0
-        return t, a, mu / np.maximum(q, _TINY)
+        return t, a, mu / np.maximum(q, TINY)
     if kind == SQUARED_HINGE:
         slope = 2.0 * np.maximum(0.0, 1.0 + t)
         value = 0.25 * slope**2
@@ -59,25 +58,25 @@ def smooth_loss(
         sharp = min(sigma, 1.0 / mu)
         value = np.logaddexp(0.0, sharp * (margin + t)) / sharp
         slope = expit(sharp * (margin + t))
-        bend = 1.0 / np.maximum(sharp * slope * expit(-sharp * (margin + t)), _TINY)
-    D = mu / np.maximum(slope[:, None] * q, _TINY)
-    D[own] = np.maximum(bend - mu / np.maximum(slope, _TINY), 0.0)
+        bend = 1.0 / np.maximum(sharp * slope * expit(-sharp * (margin + t)), TINY)
+    D = mu / np.maximum(slope[:, None] * q, TINY)
+    D[own] = np.maximum(bend - mu / np.maximum(slope, TINY), 0.0)
     a = -slope[:, None] * q
     a[own] = slope
     return value, a, D
 
 
-class CentralPath:
-    """Newton steps for one machine and one combined kernel.
+class SmoothedNewton:
+    """Newton steps on the primal of smoothed losses, for one machine and one combined kernel.
 
     Parameters
     ----------
     machine : JointLoss
-        The machine.
+        Machine.
     combined : Combined
-        The kernel.
+        Kernel.
     a, f : ndarrays of shape (n, c)
-        Coefficients with zero rows (and columns, with biases), and their outputs.
+        Coefficients whose rows (with biases, columns too) sum to zero, and their outputs.
     b : ndarray of shape (c,)
         Biases to begin with.
     """
@@ -88,24 +87,24 @@ class CentralPath:
         self.C = machine.C[:, None]
 
     def smooth(self, f: np.ndarray, mu: float):
-        """Return the smooth losses, minus their gradients and D, with the costs."""
+        """Return the sum of the smoothed losses, minus their gradients, and D, all with the costs."""
         value, a, D = smooth_loss(f, self.machine.y, self.machine.loss.form, mu)
         return float(self.machine.C @ value), self.C * a, D / self.C
 
     def step(self, mu: float) -> float:
-        """One Newton step; return by how much the primal was promised to fall, zero where it did not."""
+        """One Newton step; return the fall of the primal to first order, zero where no step length makes it fall."""
         value, target, D = self.smooth(self.f + self.b, mu)
         r = target - self.a
         free = np.ones(r.shape, bool)
         d = np.empty_like(r)
-        rows, moves = self.machine._newton(self.combined, free, (D * r)[None], D)
+        rows, moves = self.machine._newton_moves(self.combined, free, (D * r)[None], D)
         d[rows] = moves[..., 0]
         df = self.combined.apply(d)
         db = self._bias_step(D * r - df - D * d, D) if self.machine.balanced else 0.0
         quad, slope, bend = 0.5 * float(np.vdot(self.a, self.f)), float(np.vdot(d, self.f)), 0.5 * float(np.vdot(d, df))
         descent = -slope + float(np.vdot(target, df + db))
         if not descent > 1e-15 * (abs(value) + abs(quad)):
-            # less than the value can show, and still a Newton step
+            # the fall is less than the rounding of the value: take the step without looking
             self.a, self.f, self.b = self.a + d, self.f + df, self.b + db
             return 0.0
         t = 1.0
@@ -119,7 +118,7 @@ class CentralPath:
         return 0.0
 
     def _bias_step(self, left: np.ndarray, D: np.ndarray) -> np.ndarray:
-        """Return db of left_iu = db_u + lambda_i, entries of large D counting for less."""
+        """Return db of the least-squares fit left_iu = db_u + lambda_i, weighted by 1 / (K_ii + D_iu)."""
         w = 1.0 / (self.combined.diag[:, None] + D + 1e-300)
         shares = w / w.sum(axis=1, keepdims=True)
         L = np.diag(w.sum(axis=0)) - shares.T @ w

@@ -2,9 +2,10 @@
 
     max_A  sum_i A_{i,y_i} - 1/2 sum_r tr A'M_r A W_r,     A <= C_i e_{y_i} row by row,  A1 = 0,  1'A = 0  (with biases)
 
-Everything but the steps is as without kernels on the classes. In a row the objective now has the c x c matrix
-H_i = sum_r (M_r)_ii W_r, so that the best row is no projection: a few projected gradient steps of length one over
-sum_r (M_r)_ii lmax(W_r) + rho, which are cheap beside the slopes of all other rows, come near to it.
+Given: classes, costs, and the combined kernel sum_r M_r (x) W_r, M_r on the samples and W_r on the classes. Returned: A
+as from `crammer_singer`. In a row the objective now has the c x c matrix H_i = sum_r (M_r)_ii W_r, so that the best row
+is no projection. A few projected gradient steps of length 1 / (sum_r (M_r)_ii lmax(W_r) + rho) come near to it; they
+are cheap beside the update of the slopes of all other rows.
 """
 
 from __future__ import annotations
@@ -13,15 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from multikernel.gram.product import ProductRows
 from multikernel.machines.joint.crammer_singer import CrammerSinger
 from multikernel.machines.joint.newton_systems import DifferencesNewtonSystem
-from multikernel.machines.joint.product_loops import climb_products, product_block
-from multikernel.machines.joint.rows import Ascent
+from multikernel.machines.joint.product_loops import product_block, product_row_steps
+from multikernel.machines.joint.rows import RowSteps
 
-# largest number of projected gradient steps within a row
+# largest number of projected gradient steps within a row: more of them cost c^2 operations each and save row steps
 _WITHIN = 10
-# largest number of free entries, above one in a row, that are moved together
+# largest number of unknowns of a Newton system: with more of them the moves of the other rows are left out
 _TOGETHER = 4000
 
 
@@ -45,44 +45,43 @@ class ProductCrammerSinger(CrammerSinger):
 
     description = "output_kernels"
 
-    @property
-    def _ascent(self):
-        return _ProductAscent
+    def _row_steps(self, combined, a, f, target):
+        return ProductRowSteps(self, combined, a, f, target)
 
-    def _by_rank(self, combined):
-        # products have the ranks of kernels on the samples times those on the classes
+    def _solve_low_rank(self, combined):
+        # the rank of a product is that of the kernel on the samples times that of the kernel on the classes
         return None
 
-    def _step(self, combined, free, R):
-        blocks = ProductDifferences(combined, _some(free), self.balanced)
+    def _newton_moves(self, combined, free, R, D=None):
+        blocks = ProductNewtonSystem(combined, _limited(free), self.balanced)
         return blocks.rows, blocks.solve(R)
 
 
-def _some(free: np.ndarray) -> np.ndarray:
-    """Return the free entries, or those of evenly spread rows where all would be too many for one matrix."""
+def _limited(free: np.ndarray) -> np.ndarray:
+    """Return the free entries, or those of randomly drawn rows where all are too many for one matrix."""
     rows = np.flatnonzero(free.any(axis=1))
     counts = free[rows].sum(axis=1) - 1
     if counts.sum() <= _TOGETHER:
         return free
     order = np.random.default_rng(0).permutation(len(rows))
     kept = order[: max(1, np.searchsorted(np.cumsum(counts[order]), _TOGETHER))]
-    some = np.zeros_like(free)
-    some[rows[kept]] = free[rows[kept]]
-    return some
+    limited = np.zeros_like(free)
+    limited[rows[kept]] = free[rows[kept]]
+    return limited
 
 
-class ProductDifferences(DifferencesNewtonSystem):
-    """Newton steps on the free entries, the kernel being sum_r M_r (x) W_r."""
+class ProductNewtonSystem(DifferencesNewtonSystem):
+    """The Newton system of row differences for the kernel sum_r M_r (x) W_r."""
 
     def _fill(self, combined, K, lo, hi, M):
         product_block(K.matrix, K.which, K.scale, combined.W, self.i, self.u, self.v, lo, hi, M)
 
 
-class _ProductAscent(Ascent):
-    """Row steps on centred slopes, so that no sums of columns enter them."""
+class ProductRowSteps(RowSteps):
+    """Row steps on slopes of the centred kernels, into which the column sums do not enter."""
 
     combined: Any
-    rows: ProductRows
+    rows: Any
 
     def __init__(self, machine, combined, a, f, target):
         super().__init__(machine, combined, a, f, target)
@@ -95,15 +94,15 @@ class _ProductAscent(Ascent):
             self.diags = np.maximum(self.diags - 2.0 * self.rowmeans + self.grand[:, None], 0.0)
         self.steepest = np.linalg.eigvalsh(combined.W)[:, -1] @ self.diags
         self.zero = np.zeros_like(self.S)
-        # a step within a row is c^2 operations, the slopes of the others n c
+        # a projected gradient step is c^2 operations, the update of the slopes n c
         self.within = min(_WITHIN, max(1, n // len(self.S)))
 
-    def _climb(self, max_steps, wanted, top, low):
+    def _loop(self, max_steps, wanted, top, low):
         machine, rows = self.machine, self.rows
-        return climb_products(
+        return product_row_steps(
             rows.matrix, rows.which, rows.scale, self.combined.W, rows.have, self.diags, self.steepest,
             self.rowmeans, self.grand, machine.balanced, self.A, self.G, self.mask, machine.C, machine.y, self.S,
-            self.t, self.b, self.rho, self.target, self.tight, max_steps, self.within, wanted, top, low, self.r,
+            self.t, self.b, self.rho, self.target, self.column_target, max_steps, self.within, wanted, top, low, self.r,
             self.zero,
         )  # fmt: skip
 

@@ -1,12 +1,12 @@
-"""The support vector machine of several classes on one kernel, after Crammer & Singer 2001 and Zien & Ong 2007, (9).
+"""The support vector machine of all classes on one kernel.
 
     max_A  sum_i A_{i,y_i} - 1/2 tr A'KA,     A <= C_i e_{y_i} row by row,     A1 = 0,     1'A = 0  (with biases)
+    min    1/2 tr A'KA + sum_i C_i max_u ([u != y_i] + F_iu - F_{i,y_i})_+,    F = KA + b
 
-A is (n, c). The primal is 1/2 tr A'KA + sum_i C_i max_u ([u != y_i] + F_iu - F_{i,y_i})_+, F = KA + b. Rows are moved
-one at a time, each to the projection of A_i + g_i / K_ii onto its set; biases are multipliers of the column sums, which
-a small penalty keeps near zero on the way and which are made zero, by moves within rows, in what is returned. Where
-rows alone are slow (large costs), Newton steps on the free entries finish the work or, on a kernel of low rank, an
-interior-point method.
+Given: classes y, costs C, the combined kernel K. Returned: A of shape (n, c), feasible, to the accuracy asked for.
+The dual is (9) in Zien & Ong 2007. A row step moves A_i to the projection of A_i + g_i / K_ii onto its set, g_i the
+slopes (Crammer & Singer 2001). Where row steps become slow (large costs) we differ from the papers: an interior-point
+method solves the problem on a kernel of low rank, an active-set method on others.
 """
 
 from __future__ import annotations
@@ -17,16 +17,9 @@ from scipy import sparse
 from multikernel.gram.base import Combined, Outputs
 from multikernel.machines.base import ConicMachine, Curvature
 from multikernel.machines.joint.hinge_biases import best_biases
-from multikernel.machines.joint.hinge_loops import CONVERGED, climb
+from multikernel.machines.joint.hinge_loops import MOST_STEPS, hinge_row_steps
 from multikernel.machines.joint.low_rank import low_rank_factor, solve_low_rank
-from multikernel.machines.joint.rows import BIASES, FINER, ROUNDING, ROWS, Ascent, RowMachine
-
-# row steps per sample without convergence before the free entries are moved together, and how often that is done
-_PATIENCE, _ROUNDS, _RAISE = 20, 20, 8.0
-# without biases rows go on alone while so many steps leave no more than this part of the gap
-_HALF = 0.6
-# largest number of Newton steps of one polish
-_JUMPS = 200
+from multikernel.machines.joint.rows import RowMachine, RowSteps, in_pairs
 
 
 class CrammerSinger(RowMachine):
@@ -39,7 +32,7 @@ class CrammerSinger(RowMachine):
     C : float or ndarray of shape (n,)
         Cost of each sample (C times its weight), positive.
     fit_intercept : bool
-        Whether each class has a bias; without them the columns of A need not sum to zero.
+        Whether each class has a bias; without biases the columns of A need not sum to zero.
     n_classes : int, optional
         Number c of classes, by default one more than the largest of y.
 
@@ -59,11 +52,6 @@ class CrammerSinger(RowMachine):
     """
 
     description = "the joint loss 'hinge'"
-
-    def __init__(
-        self, y: np.ndarray, C: float | np.ndarray = 1.0, fit_intercept: bool = True, n_classes: int | None = None
-    ) -> None:
-        super().__init__(y, C, fit_intercept, n_classes)
 
     def dual(self, a):
         return float(a[self._own].sum())
@@ -98,106 +86,8 @@ class CrammerSinger(RowMachine):
 
     # ---- the inner problem
 
-    @property
-    def _ascent(self) -> type[Ascent]:
-        return _HingeAscent
-
-    def solve(self, combined, a, f, accuracy):
-        accuracy = max(FINER * accuracy, ROUNDING * self.scale)
-        ascent = self._ascent(self, combined, a, f, ROWS * accuracy)
-        polished: tuple[np.ndarray, np.ndarray] | None = None
-        turn, before, ranked = -1, np.inf, False
-        while turn < _ROUNDS - 1:
-            status, _ = ascent.run(_PATIENCE * self.n_samples)
-            a = ascent.feasible()
-            gap = ascent.gap(a)
-            if gap <= accuracy:
-                return a
-            if status != CONVERGED and not ranked:
-                ranked, polished = True, self._by_rank(combined)
-                if polished is not None and self._gap(*polished, accuracy)[0] <= accuracy:
-                    return polished[0]
-            if not self.balanced and status != CONVERGED and gap <= _HALF * before:
-                # rows alone get there, and cost far less than Newton steps on many free entries
-                before = gap
-                continue
-            turn += 1
-            if status == CONVERGED:
-                # slopes change with the sums to first order: nearer to zero, then
-                ascent.tight *= min(0.1, (0.3 * accuracy / gap) ** 2)
-                ascent.target *= 0.5
-                if ascent.target > 1e-2 * accuracy:
-                    continue
-            elif self.balanced and turn % 3 < 2:
-                # what a small penalty does not settle a larger one may
-                ascent.stiffen(_RAISE)
-                continue
-            f = ascent.f + combined.apply(a - ascent.start)
-            if polished is not None and self._value(a, f) < self._value(*polished):
-                a, f = polished
-            a, f, gap = self._polish(combined, a, f, accuracy)
-            polished = a, f
-            if gap <= accuracy:
-                break
-            rho = float(ascent.rho[0])
-            ascent = self._ascent(self, combined, a, f, ROWS * accuracy)
-            ascent.rho[0] = max(ascent.rho[0], rho)
-        return a
-
-    def _by_rank(self, combined: Combined) -> tuple[np.ndarray, np.ndarray] | None:
-        """Return the solution on a kernel of low rank and its outputs, None on other kernels."""
-        G = low_rank_factor(combined, self.n_classes)
-        if G is None:
-            return None
-        a = self.make_feasible(solve_low_rank(G, self.y, self.C, self.n_classes, self.balanced))
-        return a, combined.apply(a)
-
-    def _polish(self, combined: Combined, a: np.ndarray, f: np.ndarray, accuracy: float):
-        """Newton steps on the free entries, each as far as the bounds allow: what single rows cannot do on low ranks.
-
-        The objective is a concave quadratic, so that every such step ascends, rows and columns keeping their sums. A
-        step that ends on a bound takes its entry out of the free set; after a full one the entries that the best biases
-        want to leave their bounds join it. Returns coefficients, outputs and the gap that is left.
-        """
-        free, attempt, before = self.free(a), 0, self._value(a, f)
-        for _ in range(_JUMPS):
-            step = np.zeros_like(a)
-            if free.any():
-                rows, moves = self._step(combined, free, self._slopes(f)[None])
-                step[rows] = moves[..., 0]
-            with np.errstate(divide="ignore", invalid="ignore"):
-                ratio = np.where(step > 0, (self.upper - a) / step, np.inf)
-            t = min(1.0, float(ratio.min()))
-            if t > 0:
-                new = self.make_feasible(np.where(ratio <= t, self.upper, a + t * step))
-                f = f + combined.apply(new - a)
-                a = new
-            if t < 1.0:
-                free &= ratio > t
-                free &= free.sum(axis=1, keepdims=True) > 1
-                continue
-            gap, b = self._gap(a, f, accuracy)
-            now = self._value(a, f)
-            # entries released together may block each other: then the worst alone, then by the other biases
-            attempt = 0 if now > before + 1e-3 * gap else attempt + 1
-            before = now
-            if gap <= 0.5 * accuracy or attempt == 4:
-                break
-            free = self._released(a, self._slopes(f), b if attempt > 1 else None, attempt % 2 == 1)
-        return a, f, self._gap(a, f, accuracy)[0]
-
-    def _released(self, a: np.ndarray, g: np.ndarray, b: np.ndarray | None, alone: bool) -> np.ndarray:
-        """Return the free entries and, of those on their bounds, the ones whose slopes make them leave."""
-        if self.balanced:
-            g = g - (self.start_biases(a, g, 0.0) if b is None else b)
-        inside = a < self.upper
-        excess = np.where(inside, g, -np.inf).max(axis=1, keepdims=True) - g
-        excess[inside] = 0.0
-        wrong = excess > 0
-        if alone:
-            wrong &= excess == excess.max()
-        free = self.free(a) | wrong | (inside & wrong.any(axis=1, keepdims=True))
-        return free & (free.sum(axis=1, keepdims=True) > 1)
+    def _row_steps(self, combined, a, f, target):
+        return HingeRowSteps(self, combined, a, f, target)
 
     def _slopes(self, f: np.ndarray) -> np.ndarray:
         """E - f."""
@@ -214,21 +104,92 @@ class CrammerSinger(RowMachine):
         rhs = np.sum(free * (g - np.sum(shares * g, axis=1, keepdims=True)), axis=0)
         return np.linalg.lstsq(L, rhs, rcond=1e-10)[0]
 
-    # ---- the primal value
+    def _finish(self, combined, a, f, accuracy):
+        """The interior-point method on low ranks; else the active-set method and row steps in turn."""
+        found = self._solve_low_rank(combined)
+        if found is not None:
+            if self._gap(*found, accuracy)[0] <= accuracy:
+                return found[0]
+            if self._value(*found) > self._value(a, f):
+                a, f = found
+        best, least = a, np.inf
+        while True:
+            a, f, gap = self._newton_polish(combined, a, f, accuracy)
+            slow = gap > 0.5 * least
+            if gap < least:
+                best, least = a, gap
+            if least <= accuracy or slow:
+                return best
+            rows = self._row_steps(combined, a, f, accuracy)
+            a, gap = rows.solve(accuracy)
+            if gap <= accuracy:
+                return a
+            f = rows.outputs(a)
+
+    def _solve_low_rank(self, combined: Combined) -> tuple[np.ndarray, np.ndarray] | None:
+        """Return the solution on a kernel of low rank and its outputs, None on other kernels."""
+        G = low_rank_factor(combined, self.n_classes)
+        if G is None:
+            return None
+        a = self.make_feasible(solve_low_rank(G, self.y, self.C, self.n_classes, self.balanced))
+        return a, combined.apply(a)
+
+    def _newton_polish(
+        self, combined: Combined, a: np.ndarray, f: np.ndarray, accuracy: float
+    ) -> tuple[np.ndarray, np.ndarray, float]:
+        """Active-set method: Newton steps on the free entries, each as far as the bounds allow.
+
+        The objective is a concave quadratic, so that every such step ascends; rows and columns keep their sums. A step
+        that ends on a bound takes its entry out of the free set; after a full step the entries on a bound whose slopes
+        point inside join it. Returns coefficients, outputs and gap.
+        """
+        free, attempt, before = self.free(a), 0, self._value(a, f)
+        for _ in range(MOST_STEPS):
+            step = np.zeros_like(a)
+            if free.any():
+                rows, moves = self._newton_moves(combined, free, self._slopes(f)[None])
+                step[rows] = moves[..., 0]
+            with np.errstate(divide="ignore", invalid="ignore"):
+                ratio = np.where(step > 0, (self.upper - a) / step, np.inf)
+            t = min(1.0, float(ratio.min()))
+            if t > 0:
+                new = self.make_feasible(np.where(ratio <= t, self.upper, a + t * step))
+                f = f + combined.apply(new - a)
+                a = new
+            if t < 1.0:
+                free = in_pairs(free & (ratio > t))
+                continue
+            gap, b = self._gap(a, f, accuracy)
+            now = self._value(a, f)
+            # entries that join together may block each other: then only the worst joins, then with the best biases
+            attempt = 0 if now > before + 1e-3 * gap else attempt + 1
+            before = now
+            if gap <= 0.5 * accuracy or attempt == 4:
+                break
+            free = self._released(a, self._slopes(f), b if attempt > 1 else None, attempt % 2 == 1)
+        return a, f, self._gap(a, f, accuracy)[0]
+
+    def _released(self, a: np.ndarray, g: np.ndarray, b: np.ndarray | None, only_worst: bool) -> np.ndarray:
+        """Return the free entries and the entries on a bound whose slopes point inside, with biases b or the fitted."""
+        if self.balanced:
+            g = g - (self.start_biases(a, g, 0.0) if b is None else b)
+        inside = a < self.upper
+        excess = np.where(inside, g, -np.inf).max(axis=1, keepdims=True) - g
+        excess[inside] = 0.0
+        wrong = excess > 0
+        if only_worst:
+            wrong &= excess == excess.max()
+        return in_pairs(self.free(a) | wrong | (inside & wrong.any(axis=1, keepdims=True)))
 
     def primal(self, f, quad, accuracy=0.0):
         margins = f - f[self._own][:, None] + 1.0
         margins[self._own] = 0.0
         if not self.balanced:
             return 0.5 * quad + float(self.C @ margins.max(axis=1)), np.zeros(self.n_classes)
-        b, loss = best_biases(margins, self.C, self.y, max(BIASES * accuracy, ROUNDING * self.scale))
+        b, loss = best_biases(margins, self.C, self.y, self._bias_accuracy(accuracy))
         return 0.5 * quad + loss, b
 
     # ---- second order
-
-    def _step(self, combined: Combined, free: np.ndarray, R: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the rows with free entries and the Newton moves of all right-hand sides there, (m, c, k)."""
-        return self._newton(combined, free, R)
 
     def curvature(
         self, combined: Combined, a: np.ndarray, f: np.ndarray, outputs: Outputs, rough: bool = False
@@ -243,25 +204,25 @@ class CrammerSinger(RowMachine):
         free = self.free(a)
         if not free.any():
             return Curvature(np.zeros((p, p)), np.zeros(0, np.intp), np.zeros((0, c, p)), np.zeros((0, c)))
-        rows, Z = self._step(combined, free, np.concatenate([F, self._slopes(f)[None]]))
+        rows, Z = self._newton_moves(combined, free, np.concatenate([F, self._slopes(f)[None]]))
         H = np.ascontiguousarray(F[:, rows]).reshape(p, -1) @ Z[..., :p].reshape(-1, p)
         return Curvature(0.5 * (H + H.T), rows, Z[..., :p], Z[..., p])
 
 
-class _HingeAscent(Ascent):
+class HingeRowSteps(RowSteps):
     """Row steps of the hinge."""
 
-    def _climb(self, max_steps: int, wanted: np.ndarray, top: np.ndarray, low: np.ndarray) -> tuple:
+    def _loop(self, max_steps, wanted, top, low):
         machine, rows = self.machine, self.rows
-        return climb(
+        return hinge_row_steps(
             rows.matrix, rows.scale, rows.have, self.diag, self.r, self.mean, machine.balanced,
             self.A, self.G, self.mask, machine.C, machine.y, self.S, self.t, self.b, self.rho, self.target,
-            self.tight, max_steps, wanted, top, low,
+            self.column_target, max_steps, wanted, top, low,
         )  # fmt: skip
 
     def gap(self, a):
         machine = self.machine
-        g, t = self.balanced_slopes(a)
+        g, t = self.slopes_at(a)
         g = g + t[:, None]
         own = g[machine.y, np.arange(machine.n_samples)]
         return float(machine.C @ (own - g.min(axis=0)) - np.vdot(a.T, g))

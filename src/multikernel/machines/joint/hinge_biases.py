@@ -1,10 +1,12 @@
-"""The best biases of several classes: a transportation problem, by a primal-dual interior-point method.
+"""The best biases of the joint hinge: a transportation problem, by a primal-dual interior-point method.
 
     min_b  sum_i C_i max_u (D_iu + b_u - b_{y_i}),     D_iu = [u != y_i] + f_iu - f_{i,y_i}
 
-With h_i = b_{y_i} + the loss of sample i it is min sum_i C_i h_i - sum_u N_u b_u over s_iu = h_i - b_u - D_iu >= 0,
-N_u the costs of class u; its dual has M >= 0 with row sums C and column sums N. Both have interior points to begin
-with, C N' / sum C for M, and every Newton step is a system of c equations.
+Given: margins D at biases of zero, costs C, classes y. Returned: biases b and the loss there. With h_i = b_{y_i} + the
+loss of sample i, and N_u the sum of the costs of class u, the problem is min sum_i C_i h_i - sum_u N_u b_u over
+s_iu = h_i - b_u - D_iu >= 0. Its dual has M >= 0 with row sums C and column sums N. C N' / sum C is an interior point
+of the dual, and every Newton step is a system of c equations. The steps are Mehrotra's (1992), with one length for s
+and one for M.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-_ITERATIONS = 60
+from multikernel.machines.joint.hinge_loops import MOST_STEPS
 
 
 def best_biases(D: np.ndarray, C: np.ndarray, y: np.ndarray, enough: float) -> tuple[np.ndarray, float]:
@@ -36,13 +38,13 @@ def best_biases(D: np.ndarray, C: np.ndarray, y: np.ndarray, enough: float) -> t
     """
     N = np.bincount(y, C, D.shape[1])
     if N.all():
-        b, value = _descend(D, C, y, N, enough)
+        b, value = _interior_point(D, C, y, N, enough)
         return b - b.mean(), value
-    # classes without samples: as low as it takes for them to cost nothing
+    # classes without samples: biases so low that these classes cost nothing
     here = np.flatnonzero(N)
     part, codes = np.ascontiguousarray(D[:, here]), np.searchsorted(here, y)
     b = np.zeros(D.shape[1])
-    b[here], value = _descend(part, C, codes, N[here], enough)
+    b[here], value = _interior_point(part, C, codes, N[here], enough)
     levels = (part + b[here]).max(axis=1)
     for u in np.flatnonzero(N == 0):
         b[u] = (levels - D[:, u]).min()
@@ -80,13 +82,13 @@ def _factorise(w, W, L):
         for u in range(c):
             V[i, u] = w[i, u] * root
     L[:] = np.dot(V.T, V)
-    # a Laplacian: each diagonal is the sum of the other entries of its row, and is formed as such
+    # a Laplacian: each diagonal entry is the sum of the other entries of its row; summed, it has less rounding
     largest = 0.0
     for u in range(c):
         L[u, u] = 0.0
         L[u, u] = L[u].sum()
         largest = max(largest, L[u, u])
-    # the last bias stays near where it is
+    # a common shift of the biases changes nothing: the last bias is kept near where it is
     L[c - 1, c - 1] += largest
     for u in range(c):
         tiny = 1e-13 * L[u, u] + 1e-30 * largest + 1e-300
@@ -97,7 +99,7 @@ def _factorise(w, W, L):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _newton(w, W, L, comp, step_h, step_b, ds):
-    """Set the step of h, b, s; comp, what s M is to become over s less M, becomes the step of M."""
+    """Set the steps of h, b and s; ``comp``, on entry (the new s M) / s - M, becomes the step of M."""
     n, c = w.shape
     step_b[:] = 0.0
     for i in range(n):
@@ -139,7 +141,7 @@ def _length(x, inverse, dx):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _descend(D, C, y, N, enough):
+def _interior_point(D, C, y, N, enough):
     n, c = D.shape
     total = C.sum()
     b, best = np.zeros(c), np.zeros(c)
@@ -147,7 +149,7 @@ def _descend(D, C, y, N, enough):
     h, W = np.empty(n), np.empty(n)
     s, M, w = np.empty((n, c)), np.empty((n, c)), np.empty((n, c))
     inverse, over = np.empty((n, c)), np.empty((n, c))
-    # a common slack of the size of the mean loss, so that s M is not too unlike from the start
+    # a common slack of the size of the mean loss, so that the entries of s M begin of similar size
     slack = max(value / total, 0.1 * np.abs(D).max(), 1e-300)
     for i in range(n):
         most = -np.inf
@@ -158,7 +160,7 @@ def _descend(D, C, y, N, enough):
             M[i, u] = C[i] * N[u] / total
     ds, dM = np.empty((n, c)), np.empty((n, c))
     step_h, step_b, L = np.empty(n), np.empty(c), np.zeros((c, c))
-    for _ in range(_ITERATIONS):
+    for _ in range(MOST_STEPS):
         gap, lower, now = 0.0, 0.0, 0.0
         for i in range(n):
             W[i] = 0.0
@@ -201,5 +203,5 @@ def _descend(D, C, y, N, enough):
             h[i] += p * step_h[i]
             for u in range(c):
                 M[i, u] += d * dM[i, u]
-    # the value as it is, not as rounding left it
+    # the value without the rounding of the iterations
     return best, loss_at(D, C, y, best)

@@ -1,11 +1,11 @@
-"""Compiled loops of the multiclass machine, on class-major arrays of shape (c, n). Nothing is checked here.
+"""Compiled loops of the joint hinge, on class-major arrays of shape (c, n). Nothing is checked here.
 
-With K the combined kernel, r its row means and m their mean, the gradient of class u at sample j is
+With K the combined kernel, r its row means and m their mean, the slope of class u at sample j is
 
     g_ju = G_ju + r_j S_u + t_u,      G = E - f of the kernel as it is, S the column sums of A,
 
-t what is the same for all j: the gradient with the centred kernel (K - r1' - 1r' + m), multipliers b of the column
-sums and the penalty rho |S|^2 / 2.
+the slope of the dual value with the centred kernel K - r1' - 1r' + m, the multipliers b of the column sums and the
+penalty rho |S|^2 / 2. t holds the parts that are the same for all j.
 """
 
 from __future__ import annotations
@@ -17,15 +17,20 @@ from multikernel.machines.box_loops import vmax, vmin
 
 CONVERGED, NEEDS_ROWS, OUT_OF_STEPS, GO_ON = 0, 1, 2, 3
 
-# a row takes part in a sweep when its violation is at least this fraction of the largest
+# a row is moved when its violation is at least this share of the largest: a smaller one scans less and moves more
 SHARE = 0.6
-# no row is asked to move further than this many times its cost
-FAR = 1e3
+# a row moves by at most about this many times its cost: further, and rounding shows in the projection
+FAR = 1e6
+# iterations after which any Newton or interior-point method of the room gives up: all but a few end in less than 50
+MOST_STEPS = 200
 
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
-def scan(G, A, mask, r, S, t, C, y, top, low):
-    """Return the sum over rows of C (g_y - min g) - <A_j, g_j>; sets each row's largest free and least slope."""
+def row_violations(G, A, mask, r, S, t, C, y, top, low):
+    """Return the gap of the rows, the sum of C (g_y - min g) - <A_j, g_j>.
+
+    Sets: top, the largest slope of each row off its bounds; low, the least slope of each row.
+    """
     c, n = G.shape
     top[:] = -np.inf
     low[:] = np.inf
@@ -62,7 +67,7 @@ def project_row(z, C, y, out):
                 free -= 1
                 changed = True
         if free <= 0:
-            # by rounding only: the least entry takes what is left
+            # all entries are on their bounds, by rounding only: the one furthest below its bound takes what is left
             least = 0
             for u in range(c):
                 if z[u] - (C if u == y else 0.0) < z[least] - (C if least == y else 0.0):
@@ -75,7 +80,7 @@ def project_row(z, C, y, out):
             return
         if not changed:
             break
-    # a second look at the sum: z may be much larger than what is left of it
+    # the sum once more: z may be much larger than the sum, which then has its rounding
     rest = 0.0
     for u in range(c):
         if out[u] == np.inf:
@@ -96,16 +101,18 @@ def project_rows(Z, C, y, out):
 
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
-def _add_row(g, row, step):
+def subtract_row(g, row, step):
+    """g -= step row."""
     for j in range(g.shape[0]):
         g[j] -= step * row[j]
 
 
 @njit(cache=True, nogil=True)
-def move_multipliers(b, t, S, rho, columns, before):
-    """b += rho S, t holding -b - rho S, so that the slopes stay as they are and the penalty asks for as much again.
+def update_multipliers(b, t, S, rho, columns, before):
+    """Step of the augmented Lagrangian: b += rho S. The slopes hold -b - rho S and so fall by another rho S.
 
-    Sets: b, t and, where ``columns`` = rho |S|^2 has not come down since ``before``, rho[0]. Returns rho |S|^2.
+    Sets: b, t; rho[0], doubled unless ``columns`` = rho |S|^2 is at most a quarter of ``before``, its last value.
+    Returns rho |S|^2.
     """
     for u in range(len(S)):
         b[u] += rho[0] * S[u]
@@ -119,25 +126,27 @@ def move_multipliers(b, t, S, rho, columns, before):
 
 
 @njit(cache=True, nogil=True)
-def choose_rows(G, A, mask, r, s, S, t, b, rho, C, y, have, balanced, target, tight, before, more, wanted, top, low):
-    """Move the multipliers where the rows are settled, and find which rows violate their conditions most.
+def choose_rows(
+    G, A, mask, r, s, S, t, b, rho, C, y, have, balanced, target, column_target, before, more, wanted, top, low
+):  # fmt: skip
+    """Update the multipliers where the gap of the rows is small, and find the rows of large violation.
 
     Slopes are G + r s' + t; S are the column sums. Sets: b, t, rho; top, the violations, and low; ``wanted``, the rows
-    of large violation that are missing. Returns the status, how many are wanted, the gap of the rows, the largest
-    violation, and the penalty of the columns when the multipliers last moved.
+    of large violation whose kernel row is missing. Returns the status, how many are wanted, the gap of the rows, the
+    largest violation, and rho |S|^2 when the multipliers were last updated.
     """
     c, n = G.shape
-    gap = scan(G, A, mask, r, s, t, C, y, top, low)
+    gap = row_violations(G, A, mask, r, s, t, C, y, top, low)
     columns = 0.0
     if balanced:
         for u in range(c):
             columns += rho[0] * S[u] * S[u]
     if gap <= target or gap <= 0.3 * columns:
-        if columns <= tight and gap <= target:
+        if columns <= column_target and gap <= target:
             return CONVERGED, 0, gap, 0.0, before
-        if columns > tight:
-            before = move_multipliers(b, t, S, rho, columns, before)
-            gap = scan(G, A, mask, r, s, t, C, y, top, low)
+        if columns > column_target:
+            before = update_multipliers(b, t, S, rho, columns, before)
+            gap = row_violations(G, A, mask, r, s, t, C, y, top, low)
     if not more:
         return OUT_OF_STEPS, 0, gap, 0.0, before
     worst = 0.0
@@ -155,10 +164,11 @@ def choose_rows(G, A, mask, r, s, S, t, b, rho, C, y, have, balanced, target, ti
 
 
 @njit(cache=True, nogil=True)
-def climb(
-    K, scale, have, diag, r, mean, balanced, A, G, mask, C, y, S, t, b, rho, target, tight, max_steps, wanted, top, low
-):
-    """Row steps and multipliers until the gap of the rows is at most ``target`` and rho |S|^2 at most ``tight``.
+def hinge_row_steps(
+    K, scale, have, diag, r, mean, balanced, A, G, mask, C, y, S, t, b, rho, target, column_target, max_steps, wanted,
+    top, low,
+):  # fmt: skip
+    """Row steps and multipliers until the gap of the rows is at most ``target``, rho |S|^2 at most ``column_target``.
 
     Sets: A, G, mask, S, t, b in place; ``wanted``, the rows that are missing; rho[0], the penalty.
     Returns status, steps taken, number of rows wanted, and the gap of the rows.
@@ -169,8 +179,8 @@ def climb(
     before = np.inf
     while True:
         status, m, gap, worst, before = choose_rows(
-            G, A, mask, r, S, S, t, b, rho, C, y, have, balanced, target, tight, before, steps < max_steps, wanted, top,
-            low,
+            G, A, mask, r, S, S, t, b, rho, C, y, have, balanced, target, column_target, before, steps < max_steps,
+            wanted, top, low,
         )  # fmt: skip
         if status != GO_ON:
             return status, steps, m, gap
@@ -199,7 +209,7 @@ def climb(
                 if d != 0.0:
                     A[u, j] = new[u]
                     mask[u, j] = 0.0 if new[u] < (C[j] if u == y[j] else 0.0) else -np.inf
-                    _add_row(G[u], row, d * scale)
+                    subtract_row(G[u], row, d * scale)
                     if balanced:
                         S[u] += d
                         t[u] += d * (r[j] - mean - rho[0])
@@ -225,8 +235,8 @@ def difference_block(K, scale, rows, u, v, first, last, out):
 
 
 @njit(cache=True, nogil=True)
-def complete(W, balanced):
-    """Copy the upper triangle of W to the lower one, and project the constants out where balanced."""
+def complete_and_centre(W, balanced):
+    """Copy the upper triangle of W to the lower one; where balanced, W -= W11'W / 1'W1, so that W1 = 0."""
     n = W.shape[0]
     for i in range(n):
         for j in range(i):

@@ -1,12 +1,13 @@
-"""Losses of all classes at once on one kernel, by their conjugates (Zien & Ong 2007, Theorem 1), with exact biases.
+"""A differentiable loss of all classes on one kernel, by its conjugate, with exact biases.
 
     max_A  -sum_i C_i l*(-A_i / C_i, y_i) - 1/2 tr A'KA,     A1 = 0,     1'A = 0  (with biases)
     min    1/2 tr A'KA + sum_i C_i l(F_i, y_i),               F = KA + b
 
-l the loss of the largest wrong class, or the multinomial one (`multikernel.losses.joint`). The set of A is that of the
-hinge's machine, a_y at most C (without bound for the squared hinge), and so is the way: rows one at a time, each by its
-exact step, with multipliers for the columns. Where rows alone are slow, Newton's method on the primal finishes the work
-(``central``). A answers to a change of weights by the matrix K + D, D the second derivatives of the conjugate.
+Given: classes y, costs C, the combined kernel K, and l, the multinomial loss or a loss of the largest wrong class
+(`multikernel.losses.joint`). Returned: A of shape (n, c), feasible and within the accuracy asked for; a_y is at most C,
+without bound for the squared hinge. The dual is that of Zien & Ong 2007, Theorem 1. We differ in the way: exact row
+steps with multipliers for the column sums, and where these become slow Newton's method on the primal of smoothed losses
+(`central_path`). A change of weights moves A by the inverse of K + D, D the second derivatives of the conjugate.
 """
 
 from __future__ import annotations
@@ -18,27 +19,15 @@ import numpy as np
 from multikernel.gram.base import Combined, Outputs
 from multikernel.losses import LargestMargin, Loss, Multinomial, joint_form, loss_name
 from multikernel.machines.base import Curvature
-from multikernel.machines.joint.central_path import _FASTER, CentralPath
-from multikernel.machines.joint.hinge_loops import CONVERGED
-from multikernel.machines.joint.loss_loops import row_gaps, sweep
+from multikernel.machines.joint.central_path import TINY, SmoothedNewton
+from multikernel.machines.joint.hinge_loops import MOST_STEPS
+from multikernel.machines.joint.loss_loops import loss_row_steps, row_gaps
 from multikernel.machines.joint.newton_systems import ProjectedNewtonSystem
-from multikernel.machines.joint.rows import BIASES, FINER, ROUNDING, ROWS, Ascent, RowMachine
-from multikernel.machines.joint.smooth_biases import joint_biases
+from multikernel.machines.joint.rows import ROUNDING, RowMachine, RowSteps
+from multikernel.machines.joint.smooth_biases import SHRINK, joint_biases
 
-# entries whose D is so many times the diagonal of the kernel hardly answer to a change of weights
-_STIFF = 1e3
-# rounds of row steps per sample before Newton's method, and how many such rounds may end in columns that are not zero
-_PATIENCE, _TURNS = 30, 10
-# size from which, and how exactly, multinomial responses are found by iterations, and what D is at most, at cost one
-_FEW, _LOOSE, _ITERATIONS, _HUGE = 1000, 1e-3, 40, 1e13
-# accuracy, relative to the loss of no outputs, from which coefficients are refined beyond it
-_FINEST = 3e-9
-# part of the accuracy that the column sums may take to begin with
-_COLUMNS = 0.01
-# Newton steps of one polish, and the smallest mu, relative to the outputs
-_JUMPS, _SMALLEST = 150, 1e-14
-# biases need not be more exact than this, relative to the loss of no outputs
-_BIASES = 1e-13
+# squared error and largest number of the iterations for the multinomial Hessian: more exact ones save no outer steps
+_LOOSE, _ITERATIONS = 3e-4, 40
 
 
 class JointLoss(RowMachine):
@@ -84,10 +73,13 @@ class JointLoss(RowMachine):
         form = joint_form(loss)
         if form is None:
             raise ValueError(f"The loss must have a form for all classes at once. Got {loss!r} instead.")
-        # the loss at cost one, its own cost among those of the samples
-        super().__init__(y, np.multiply(C, loss.C), fit_intercept, n_classes)  # type: ignore[attr-defined]
-        form = joint_form(replace(loss, C=1.0))  # type: ignore[type-var]
-        assert form is not None
+        # the loss is kept at cost one, its own cost multiplies the costs of the samples
+        cost = form.C if isinstance(form, Multinomial) else form.loss.C
+        super().__init__(y, np.multiply(C, cost), fit_intercept, n_classes)
+        if isinstance(form, Multinomial):
+            form = replace(form, C=1.0)
+        else:
+            form = replace(form, loss=replace(form.loss, C=1.0))
         self.loss: Multinomial | LargestMargin = form
         self.bounds = self.C * form.bound
         self.upper[self._own] = self.bounds
@@ -106,17 +98,17 @@ class JointLoss(RowMachine):
         return -float(self.C @ self.loss.conjugate(a / self.C[:, None], self.y))
 
     def _residual(self, a: np.ndarray, f: np.ndarray) -> np.ndarray:
-        """Slopes of the dual value: zero, up to biases and constants of rows, at the solution."""
+        """Return the slopes of the dual value; at the solution they are b_u plus a constant of the row."""
         return self.loss.inverse_gradient(a / self.C[:, None], self.y) - f
 
     def _diagonal(self, a: np.ndarray) -> np.ndarray:
-        """D, the second derivatives of the conjugate."""
+        """Return D, the second derivatives of the conjugate."""
         return self.loss.curvature(a / self.C[:, None], self.y) / self.C[:, None]
 
     # ---- feasible points
 
     def start(self):
-        """Return the coefficients of outputs that know the shares of the classes alone, halved for the hinges."""
+        """Return minus the gradients at outputs that are the logarithms of the class frequencies; halved for hinges."""
         c = self.n_classes
         shares = np.bincount(self.y, self.C, c) / self.C.sum() if self.balanced else np.full(c, 1.0 / c)
         a = np.outer(-self.C, shares)
@@ -124,11 +116,11 @@ class JointLoss(RowMachine):
         return a if isinstance(self.loss, Multinomial) else 0.5 * a
 
     def _rescale(self, other, coef):
-        """Return the coefficients in proportion to the costs."""
+        """Return the coefficients multiplied by the ratios of the costs."""
         return coef * (self.C / getattr(other, "C", self.C))[:, None]
 
     def _room(self, a, u, v):
-        """Moves from class u to class v in proportion to what they cost least, within the bounds."""
+        """Return how much class u may give to class v in each row: more where the conjugate curves less."""
         D = self._diagonal(a)
         with np.errstate(divide="ignore"):
             soft = 1.0 / (D[:, u] + D[:, v])
@@ -137,9 +129,8 @@ class JointLoss(RowMachine):
 
     # ---- the inner problem
 
-    @property
-    def _ascent(self) -> type[Ascent]:
-        return _Sweeps
+    def _row_steps(self, combined, a, f, target):
+        return LossRowSteps(self, combined, a, f, target)
 
     def _slopes(self, f: np.ndarray) -> np.ndarray:
         return -f
@@ -151,75 +142,39 @@ class JointLoss(RowMachine):
         """Return the biases of the least loss, zero for machines without biases."""
         if not self.balanced:
             return np.zeros(self.n_classes)
-        enough = max(BIASES * accuracy, _BIASES * self.scale)
-        return joint_biases(f, self.C, self.y, self.loss.form, enough)
+        return joint_biases(f, self.C, self.y, self.loss.form, self._bias_accuracy(accuracy))
 
     def primal(self, f, quad, accuracy=0.0):
         b = self.best_biases(f, accuracy)
         return 0.5 * quad + float(self._losses(f + b).sum()), b
 
-    def solve(self, combined, a, f, accuracy):
-        """Row steps; where so many of them leave a gap, Newton's method."""
-        accuracy = max(FINER * accuracy, ROUNDING * self.scale)
-        ascent = self._ascent(self, combined, a, f, ROWS * accuracy)
-        before = np.inf
-        # at first; the gap of balanced columns then tells whether it is enough
-        ascent.tight = max(ascent.tight, _COLUMNS * accuracy)
-        for _ in range(_TURNS):
-            status, _ = ascent.run(_PATIENCE * self.n_samples)
-            a = ascent.feasible()
-            gap = ascent.gap(a)
-            if gap <= accuracy:
-                return self._refined(combined, a, ascent, accuracy) if accuracy <= _FINEST * self.scale else a
-            if status == CONVERGED:
-                # slopes change with the sums to first order: nearer to zero, then
-                ascent.tight *= min(0.1, (0.3 * accuracy / gap) ** 2)
-                ascent.target *= 0.5
-            elif gap > 0.5 * before:
-                break
-            before = gap
-        f = ascent.f + combined.apply(a - ascent.start)
-        return self._polish(combined, a, f, accuracy)[0]
+    def _finish(self, combined, a, f, accuracy):
+        return self._newton_polish(combined, a, f, accuracy)[0]
 
-    def _refined(self, combined: Combined, a: np.ndarray, ascent: Ascent, accuracy: float) -> np.ndarray:
-        """Return a after a Newton step, where the loss has a Hessian: a gap of rounding leaves its root in a."""
-        if not isinstance(self.loss, Multinomial):
-            return a
-        f = ascent.f + combined.apply(a - ascent.start)
-        path = CentralPath(self, combined, a, f, self.best_biases(f, accuracy))
-        path.step(1.0)
-        new = self.make_feasible(path.a)
-        there = path.f + combined.apply(new - path.a)
-        return new if self._gap(new, there, accuracy)[0] <= self._gap(a, f, accuracy)[0] + 1e-15 * self.scale else a
-
-    def _polish(self, combined, a, f, accuracy):
-        """Newton steps on the primal of smoother and smoother losses, until the gap of the repaired a is small."""
+    def _newton_polish(
+        self, combined: Combined, a: np.ndarray, f: np.ndarray, accuracy: float
+    ) -> tuple[np.ndarray, np.ndarray, float]:
+        """Newton steps on the primal of less and less smoothed losses; return the best coefficients, outputs, gap."""
         gap, b = self._gap(a, f, accuracy)
         best = a, f, gap
-        if gap <= accuracy:
-            return best
-        path = CentralPath(self, combined, a, f, b)
-        multinomial = isinstance(self.loss, Multinomial)
+        path = SmoothedNewton(self, combined, a, f, b)
+        # the multinomial loss needs no smoothing: mu = 1 is the loss itself
+        last = 1.0 if isinstance(self.loss, Multinomial) else 0.0
         spread = float(np.ptp(f + b, axis=1).max())
-        # where the smooth loss is above the loss by about the gap
-        mu = min(0.1 * spread, gap / float(a[self._own].sum() + _SMALLEST * self.scale))
-        steps = 0
-        while steps < _JUMPS:
-            if multinomial:
-                mu = max(mu, 1.0)
-            while steps < _JUMPS:
-                promise = path.step(mu)
-                steps += 1
-                if promise <= max(1e-2 * mu * self.scale if not multinomial or mu > 1 else 0.0, 0.1 * accuracy):
-                    break
+        # the smoothed loss is then above the loss by about the gap
+        mu = max(last, min(0.1 * spread, gap / float(a[self._own].sum() + ROUNDING * self.scale)))
+        for _ in range(MOST_STEPS):
+            promised = path.step(mu)
+            if promised > max(1e-2 * mu * self.scale if mu > last else 0.0, 0.1 * accuracy):
+                continue
             new = self.make_feasible(path.a)
-            there = path.f + combined.apply(new - path.a)
-            gap = self._gap(new, there, accuracy)[0]
+            outputs = path.f + combined.apply(new - path.a)
+            gap = self._gap(new, outputs, accuracy)[0]
             if gap < best[2]:
-                best = new, there, gap
-            if gap <= 0.5 * accuracy or (multinomial and mu == 1.0) or mu < _SMALLEST * spread:
+                best = new, outputs, gap
+            if gap <= 0.5 * accuracy or mu == last or mu < ROUNDING * spread:
                 break
-            mu *= _FASTER
+            mu = max(last, SHRINK * mu)
         return best
 
     # ---- second order
@@ -231,45 +186,41 @@ class JointLoss(RowMachine):
         F = outputs.kernel_outputs()
         p, c = len(F), self.n_classes
         D = self._diagonal(a)
-        if isinstance(self.loss, Multinomial) and self.n_samples * c > _FEW:
-            # every entry is free, with a D of its own
-            D = np.minimum(D, _HUGE / self.C[:, None])
-            R = np.maximum(self._residual(a, f), -np.log(_HUGE) - np.abs(f).max())
+        if isinstance(self.loss, Multinomial):
+            # every entry is free, and D large enough for iterations
+            D = np.minimum(D, 1.0 / (TINY * self.C[:, None]))
+            R = np.maximum(self._residual(a, f), np.log(TINY) - np.abs(f).max())
             Z = ProjectedNewtonSystem(combined, D, self.balanced).solve(
                 np.concatenate([F, R[None]]), _LOOSE, _ITERATIONS
             )
             if Z is not None:
                 H = F.reshape(p, -1) @ Z[..., :p].reshape(-1, p)
                 return Curvature(0.5 * (H + H.T), np.arange(self.n_samples), Z[..., :p], Z[..., p])
-        free = self.free(a) & (D < _STIFF * combined.diag[:, None])
-        if isinstance(self.loss, LargestMargin):
-            # rows of hardly any coefficient
-            free[~free[self._own] & (a[self._own] < 0.5 * self.C)] = False
-        free &= free.sum(axis=1, keepdims=True) > 1
+        free = self.free(a)
         if not free.any():
             return Curvature(np.zeros((p, p)), np.zeros(0, np.intp), np.zeros((0, c, p)), np.zeros((0, c)))
         R = np.where(free, self._residual(a, f), 0.0)
-        rows, Z = self._newton(combined, free, np.concatenate([F, R[None]]), D)
+        rows, Z = self._newton_moves(combined, free, np.concatenate([F, R[None]]), D)
         H = np.ascontiguousarray(F[:, rows]).reshape(p, -1) @ Z[..., :p].reshape(-1, p)
         return Curvature(0.5 * (H + H.T), rows, Z[..., :p], Z[..., p])
 
 
-class _Sweeps(Ascent):
-    """Row steps of a joint loss."""
+class LossRowSteps(RowSteps):
+    """Row steps of a differentiable loss."""
 
     machine: JointLoss
 
-    def _climb(self, max_steps, wanted, top, low):
+    def _loop(self, max_steps, wanted, top, low):
         machine, rows = self.machine, self.rows
-        return sweep(
+        return loss_row_steps(
             *machine.loss.form, rows.matrix, rows.scale, rows.have, self.diag, self.r, self.mean,
             machine.balanced, self.A, self.G, machine.C, machine.y, self.S, self.t, self.b, self.rho, self.target,
-            self.tight, max_steps, wanted, top,
+            self.column_target, max_steps, wanted, top,
         )  # fmt: skip
 
     def gap(self, a):
         machine = self.machine
-        G, t = self.balanced_slopes(a)
+        G, t = self.slopes_at(a)
         zero = np.zeros(machine.n_classes)
         return row_gaps(
             *machine.loss.form, G, np.ascontiguousarray(a.T), self.r, zero, t, machine.C, machine.y,

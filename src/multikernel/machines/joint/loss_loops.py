@@ -1,11 +1,11 @@
 """Compiled loops of the joint losses, on class-major arrays of shape (c, n). Nothing is checked here.
 
-With s the outputs of one sample, biases included, and a its coefficients, a row is worth, at cost C,
+With s the outputs of one sample, biases included, and a its coefficients, the gap of its row at cost C is
 
-    C l(s) + C l*(-a / C) + <a, s>  >=  0,       zero where a is the minus gradient of the loss,
+    C l(s) + C l*(-a / C) + <a, s>  >=  0,       zero where a is minus the gradient of the loss.
 
-and its best step, k the kernel's diagonal, minimises C l*(-a / C) + k/2 |a - z|^2, z = a_old - s / k, over rows that
-sum to zero. The losses, t the largest s_u - s_y over the wrong classes and u = a_y / C:
+A row step minimises C l*(-a / C) + k/2 |a - z|^2 over rows that sum to zero, k the diagonal of the kernel and
+z = a_old - s / k. The losses and conjugates, t the largest s_u - s_y over the wrong classes and u = a_y / C:
 
     MULTINOMIAL     log sum_u exp(s_u) - s_y          sum_u p_u log p_u,  p = e_y - a / C
     SQUARED_HINGE   max(0, 1 + t)^2                   u^2 / 4 - u
@@ -20,18 +20,16 @@ from numba import njit
 from multikernel.losses.joint import MULTINOMIAL, SMOOTH_HINGE, SQUARED_HINGE
 from multikernel.machines.joint.hinge_loops import (
     CONVERGED,
+    FAR,
+    MOST_STEPS,
     NEEDS_ROWS,
     OUT_OF_STEPS,
-    _add_row,
-    move_multipliers,
+    subtract_row,
+    update_multipliers,
 )
 
-# a row takes part in a sweep when its gap is at least this fraction of the mean
+# a row is moved when its gap is at least this share of the mean: a smaller one moves rows that hardly matter
 _SHARE = 0.3
-# the diagonal counts as no less than this multiple of the outputs over the cost
-_NEAR = 1e-6
-# Newton steps of the equations of one row
-_STEPS = 40
 
 
 @njit(cache=True, nogil=True)
@@ -59,8 +57,8 @@ def loss_of_excess(kind, sigma, margin, t):
 
 
 @njit(cache=True, nogil=True)
-def price(kind, sigma, margin, u):
-    """Return what the dual pays for the coefficient u = a_y / C of the class, at cost one."""
+def own_conjugate(kind, sigma, margin, u):
+    """Return the conjugate of a loss of the largest wrong class, at cost one, as a function of u = a_y / C."""
     if kind == SQUARED_HINGE:
         return 0.25 * u * u - u
     return -margin * u + (xlogx(u) + xlogx(1.0 - u)) / sigma
@@ -77,7 +75,7 @@ def row_gap(kind, sigma, margin, s, a, C, y):
             inner += a[u] * (s[u] - s[y])
             top = max(top, s[u] - s[y])
     if kind != MULTINOMIAL:
-        value = loss_of_excess(kind, sigma, margin, top)[0] + price(kind, sigma, margin, a[y] / C)
+        value = loss_of_excess(kind, sigma, margin, top)[0] + own_conjugate(kind, sigma, margin, a[y] / C)
         return C * value + inner
     top = max(top, 0.0)
     total = 0.0
@@ -91,14 +89,14 @@ def row_gap(kind, sigma, margin, s, a, C, y):
 
 @njit(cache=True, nogil=True)
 def _own_entry(kind, sigma, margin, k, rhs, C):
-    """Return a >= 0 with k a + (derivative of the price of a / C) = rhs."""
+    """Return a >= 0 with k a + (derivative of the conjugate at u = a / C) = rhs."""
     if kind == SQUARED_HINGE:
         return max(0.0, (rhs + 1.0) / (k + 0.5 / C))
     # x + sigma k C / (1 + exp(-x)) = sigma (rhs + margin), increasing in x
     steep, r = sigma * k * C, sigma * (rhs + margin)
     low, high = r - steep, r
     x = min(max(0.0, low), high)
-    for _ in range(_STEPS):
+    for _ in range(MOST_STEPS):
         u = 1.0 / (1.0 + np.exp(-x))
         value = x + steep * u - r
         if value > 0:
@@ -116,8 +114,8 @@ def _own_entry(kind, sigma, margin, k, rhs, C):
 
 
 @njit(cache=True, nogil=True)
-def _own_slope(kind, sigma, margin, a, C):
-    """Return the derivative of the price of a / C."""
+def _conjugate_slope(kind, sigma, margin, a, C):
+    """Return the derivative of the conjugate at u = a / C."""
     u = a / C
     if kind == SQUARED_HINGE:
         return 0.5 * u - 1.0
@@ -127,10 +125,11 @@ def _own_slope(kind, sigma, margin, a, C):
 
 
 @njit(cache=True, nogil=True)
-def _largest_step(kind, sigma, margin, z, k, C, y, order, out):
-    """The row of a loss of the largest wrong class: a_u = min(0, z_u - tau) there, a_y by one equation.
+def _largest_margin_step(kind, sigma, margin, z, k, C, y, order, out):
+    """Set out to the row step of a loss of the largest wrong class.
 
-    The wrong classes join in the order of their z; with j of them tau = (a_y + sum of their z) / j.
+    The wrong classes have a_u = min(0, z_u - tau). They become negative in the order of their z; with j of them
+    negative tau = (a_y + sum of their z) / j, and a_y solves one equation.
     """
     c = z.shape[0]
     m = 0
@@ -146,9 +145,9 @@ def _largest_step(kind, sigma, margin, z, k, C, y, order, out):
     for j in range(1, m + 1):
         total += z[order[j - 1]]
         if j < m:
-            # where the next class joins
+            # a_y at which the next class becomes negative
             own = j * z[order[j]] - total
-            if k * (own + z[order[j]] - z[y]) + _own_slope(kind, sigma, margin, own, C) < 0.0:
+            if k * (own + z[order[j]] - z[y]) + _conjugate_slope(kind, sigma, margin, own, C) < 0.0:
                 continue
         own = _own_entry(kind, sigma, margin, k * (1.0 + 1.0 / j), k * (z[y] - total / j), C)
         tau = (own + total) / j
@@ -166,7 +165,10 @@ def _largest_step(kind, sigma, margin, z, k, C, y, order, out):
 
 @njit(cache=True, nogil=True)
 def _multinomial_step(z, k, C, y, x, out):
-    """The row of the multinomial loss: x_u + k C exp(x_u) = k C pi_u - tau for x = log p, pi = e_y - z / C."""
+    """Set out to the row step of the multinomial loss.
+
+    Newton's method on x_u + k C exp(x_u) = k C pi_u - tau, with x = log p and pi = e_y - z / C.
+    """
     c = z.shape[0]
     steep = k * C
     top = -np.inf
@@ -187,7 +189,7 @@ def _multinomial_step(z, k, C, y, x, out):
     tau = 0.0
     for u in range(c):
         tau += p[u] * (r[u] - x[u] - steep * p[u])
-    for _ in range(_STEPS):
+    for _ in range(MOST_STEPS):
         above, below, worst = -1.0, 0.0, 0.0
         for u in range(c):
             error = x[u] + steep * p[u] - r[u] + tau
@@ -222,7 +224,7 @@ def row_step(kind, sigma, margin, z, k, C, y, work, order, out):
     if kind == MULTINOMIAL:
         _multinomial_step(z, k, C, y, work, out)
     else:
-        _largest_step(kind, sigma, margin, z, k, C, y, order, out)
+        _largest_margin_step(kind, sigma, margin, z, k, C, y, order, out)
 
 
 @njit(cache=True, nogil=True)
@@ -241,11 +243,11 @@ def row_gaps(kind, sigma, margin, G, A, r, S, t, C, y, gaps):
 
 
 @njit(cache=True, nogil=True)
-def sweep(
-    kind, sigma, margin, K, scale, have, diag, r, mean, balanced, A, G, C, y, S, t, b, rho, target, tight, max_steps,
-    wanted, gaps,
+def loss_row_steps(
+    kind, sigma, margin, K, scale, have, diag, r, mean, balanced, A, G, C, y, S, t, b, rho, target, column_target,
+    max_steps, wanted, gaps,
 ):  # fmt: skip
-    """Row steps and multipliers until the gap of the rows is at most ``target`` and rho |S|^2 at most ``tight``.
+    """Row steps and multipliers until the gap of the rows is at most ``target``, rho |S|^2 at most ``column_target``.
 
     Sets: A, G, S, t, b in place; ``wanted``, the rows that are missing; rho[0], the penalty.
     Returns status, steps taken, number of rows wanted, and the gap of the rows.
@@ -262,10 +264,10 @@ def sweep(
             for u in range(c):
                 columns += rho[0] * S[u] * S[u]
         if gap <= target or gap <= 0.3 * columns:
-            if columns <= tight and gap <= target:
+            if columns <= column_target and gap <= target:
                 return CONVERGED, steps, 0, gap
-            if columns > tight:
-                before = move_multipliers(b, t, S, rho, columns, before)
+            if columns > column_target:
+                before = update_multipliers(b, t, S, rho, columns, before)
                 gap = row_gaps(kind, sigma, margin, G, A, r, S, t, C, y, gaps)
         if steps >= max_steps:
             return OUT_OF_STEPS, steps, 0, gap
@@ -289,8 +291,8 @@ def sweep(
             spread = 0.0
             for u in range(c):
                 spread = max(spread, abs(s[u] - s[y[j]]))
-            # a larger k than the diagonal is a shorter step
-            k = max(diag[j] + rho[0], _NEAR * (1.0 + spread) / C[j])
+            # a larger k than the diagonal makes a shorter step
+            k = max(diag[j] + rho[0], (1.0 + spread) / (FAR * C[j]))
             for u in range(c):
                 z[u] = old[u] - (s[u] - s[y[j]]) / k
             row_step(kind, sigma, margin, z, k, C[j], y[j], work, order, new)
@@ -300,7 +302,7 @@ def sweep(
                 if d != 0.0:
                     moved = True
                     A[u, j] = new[u]
-                    _add_row(G[u], row, d * scale)
+                    subtract_row(G[u], row, d * scale)
                     if balanced:
                         S[u] += d
                         t[u] += d * (r[j] - mean - rho[0])

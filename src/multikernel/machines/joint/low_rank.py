@@ -2,11 +2,13 @@
 
     min_X  1/2 tr A'GG'A + sum_i X_{i,y_i},     A = C E - X,     X >= 0,  X1 = C,  1'A = 0  (with biases)
 
-E has a one for the class of each sample, G is (n, r). Row steps and active sets need very many turns here: most rows
-may have free entries, while the solution is determined by r c numbers. A step of this method solves one system of that
-size, S = I + sum_i g_i g_i' x M_i, whatever the cost C, and a few dozen steps are enough.
+Given: a factor G of shape (n, r) of the kernel K = GG', classes, costs. Returned: A of shape (n, c). E has a one for
+the class of each sample. Row steps are slow here: most rows may have free entries, while r c numbers determine the
+solution. A step of this method solves one system of that size, S = I + sum_i g_i g_i' x M_i, and a few dozen steps are
+enough, whatever the costs.
 
-Where biases are learned they are the multipliers of the column sums: one more column of G, of ones, that costs nothing.
+The biases are the multipliers of the column sums: one more column of G, of ones, without a quadratic term. The steps
+are those of Mehrotra 1992 for quadratic programmes; we differ in one step length for X and Z.
 """
 
 from __future__ import annotations
@@ -15,15 +17,16 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_solve
 
 from multikernel.gram.base import Combined
+from multikernel.machines.base import ON_BOUND
+from multikernel.machines.joint.central_path import TINY
+from multikernel.machines.joint.hinge_loops import MOST_STEPS
 
-# largest number of unknowns, squared, in units of n c: a solution then costs as much as some ten rounds of row steps
-_UNKNOWNS = 6.0
-# diagonal that a factor may leave, relative to the largest one
-_LEFT = {"f": 3e-7, "d": 1e-13}
-# part of the way to the boundary, and number of steps
-_WAY, _STEPS = 0.995, 80
-# gap at which the method ends, relative to the largest loss, and distance at which an entry is on its bound
-_ENOUGH, _NEAR = 1e-13, 1e-10
+# largest number of unknowns, squared, in units of n c: with more of them row steps may be faster
+_UNKNOWNS = 20.0
+# largest diagonal that a factor leaves over, relative to the diagonal of K, by precision: less is rounding
+_LEFT_OVER = {"f": 3e-7, "d": 1e-13}
+# fraction of the way to the boundary: nearer to one, and the next step may be blocked
+_FRACTION = 0.995
 
 
 def low_rank_factor(combined: Combined, n_classes: int) -> np.ndarray | None:
@@ -34,7 +37,7 @@ def low_rank_factor(combined: Combined, n_classes: int) -> np.ndarray | None:
     left = combined.diag.astype(np.float64)
     n = len(left)
     most = int(np.sqrt(_UNKNOWNS * n * n_classes) / n_classes)
-    enough = _LEFT[combined.dtype.char] * float(left.max())
+    enough = _LEFT_OVER[combined.dtype.char] * float(left.max())
     G = np.zeros((n, most))
     for r in range(most + 1):
         pivot = int(np.argmax(left))
@@ -50,9 +53,7 @@ def low_rank_factor(combined: Combined, n_classes: int) -> np.ndarray | None:
 
 
 def solve_low_rank(G: np.ndarray, y: np.ndarray, C: np.ndarray, n_classes: int, balanced: bool) -> np.ndarray:
-    """Return A of the problem, up to rounding; its sums too are exact up to rounding only.
-
-    The last digits take few steps, and tell which entries are on their bounds.
+    """Return A of the problem; its row and column sums are zero up to rounding.
 
     Parameters
     ----------
@@ -72,9 +73,10 @@ def solve_low_rank(G: np.ndarray, y: np.ndarray, C: np.ndarray, n_classes: int, 
     array([[ 0.25, -0.25],
            [-0.25,  0.25]])
     """
-    path = _Path(G, y, C, n_classes, balanced)
-    for _ in range(_STEPS):
-        if max(path.gap, path.unbalanced) <= _ENOUGH * float(C.sum()):
+    path = _InteriorPoint(G, y, C, n_classes, balanced)
+    for _ in range(MOST_STEPS):
+        # the last digits tell which entries are on their bounds
+        if max(path.gap, path.unbalanced) <= TINY * float(C.sum()):
             break
         try:
             moved = path.step()
@@ -85,8 +87,8 @@ def solve_low_rank(G: np.ndarray, y: np.ndarray, C: np.ndarray, n_classes: int, 
     return path.rounded()
 
 
-class _Path:
-    """A point between the bounds: X > 0 and the multipliers Z > 0 of these, s of the rows and b of the columns."""
+class _InteriorPoint:
+    """An interior point: X > 0 and its multipliers Z > 0."""
 
     def __init__(self, G: np.ndarray, y: np.ndarray, C: np.ndarray, c: int, balanced: bool) -> None:
         self.G = np.column_stack([G, np.ones(len(G))]) if balanced else G
@@ -108,7 +110,7 @@ class _Path:
 
     @property
     def gap(self) -> float:
-        """Gap, once the columns sum to zero."""
+        """Duality gap, where the columns sum to zero."""
         return float(np.vdot(self.X, self.Z))
 
     @property
@@ -117,8 +119,8 @@ class _Path:
         return float(np.abs(self.A.sum(axis=0)).max()) if self.balanced else 0.0
 
     def rounded(self) -> np.ndarray:
-        """Coefficients with every entry on its bound that is very near to it, and nearer than its slope is to zero."""
-        near = self.X < np.minimum(self.Z, _NEAR) * self.X.sum(axis=1, keepdims=True)
+        """Coefficients; an entry very near to its bound, and nearer than its slope is to zero, is put on it."""
+        near = self.X < np.minimum(self.Z, 0.1 * ON_BOUND) * self.X.sum(axis=1, keepdims=True)
         X = np.where(near, 0.0, self.X)
         row = np.arange(len(X))
         X[row, self.X.argmax(axis=1)] += self.X.sum(axis=1) - X.sum(axis=1)
@@ -128,24 +130,24 @@ class _Path:
         return self.G @ (self.ridge[:, None] * (self.G.T @ A))
 
     def step(self) -> bool:
-        """Predict, correct, and move both as far as the bounds allow (Mehrotra 1992); return whether there was room."""
+        """Predictor and corrector step (Mehrotra 1992); return whether the point could move."""
         solve = self._system()
         X, Z, mu = self.X, self.Z, self.gap / self.X.size
         dX, dZ = solve(-X * Z)
-        t = self._room(dX, dZ)
+        t = self._longest_step(dX, dZ)
         after = float(np.vdot(X + t * dX, Z + t * dZ)) / X.size
         dX, dZ = solve((after / mu) ** 3 * mu - X * Z - dX * dZ)
-        t = _WAY * self._room(dX, dZ)
+        t = _FRACTION * self._longest_step(dX, dZ)
         self.X, self.Z = X + t * dX, Z + t * dZ
         return t > 1e-8
 
-    def _room(self, dX: np.ndarray, dZ: np.ndarray) -> float:
+    def _longest_step(self, dX: np.ndarray, dZ: np.ndarray) -> float:
         with np.errstate(divide="ignore", invalid="ignore"):
             ratios = [np.where(d < 0, -x / d, np.inf).min() for x, d in ((self.X, dX), (self.Z, dZ))]
         return min(1.0, *ratios)
 
     def _system(self):
-        """Factorise S; return what solves for the moves, given the right-hand side of X dZ + Z dX."""
+        """Factorise S; return the function from the right-hand side of X dZ + Z dX = ... to dX and dZ."""
         G = self.G
         c, k = self.X.shape[1], G.shape[1]
         e = self.X / self.Z

@@ -1,8 +1,23 @@
-"""Newton systems of the free entries of A: one matrix of row differences, one block a class, or a projection."""
+"""Newton systems of the free entries of A: by row differences, by blocks of classes, or by iterations.
+
+    min_Z  1/2 tr Z'KZ + 1/2 sum_iu D_iu Z_iu^2 - <R, Z>,   Z zero off the free entries,  Z1 = 0,  1'Z = 0 (with biases)
+
+Given: the combined kernel K, the free entries, the diagonal D (zero for the hinge) and k right-hand sides R. Returned:
+Z on the m rows that have free entries, (m, c, k). Rows sum to zero, so a row with j free entries has j - 1 unknowns:
+
+- ``DifferencesNewtonSystem``: one matrix of all these unknowns, x_iu the entry of class u against a base class v of the
+  row; fast where few rows have more than two free entries.
+- ``ClassBlocksNewtonSystem``: the inverse W_u of K + D on the free rows of each class, and one system over the rows for
+  the multipliers of Z1 = 0, sum_u W_u; fast where most entries are free.
+- ``ProjectedNewtonSystem``: preconditioned conjugate gradients on the projections, without a factorisation; fast where
+  D is large, as it is for the multinomial loss.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import numpy as np
 from scipy.linalg import LinAlgError, get_lapack_funcs
@@ -10,18 +25,31 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from multikernel.gram.base import Combined, HostRows
-from multikernel.gram.cholesky import factorise
+from multikernel.gram.cholesky import factorise, ridges
 from multikernel.gram.dense_loops import gather_block
-from multikernel.machines.joint.hinge_loops import add_block, complete, difference_block
+from multikernel.machines.joint.hinge_loops import add_block, complete_and_centre, difference_block
+
+
+def with_ridge(matrix: Callable[[], np.ndarray], mean: float, factorise: Callable[[np.ndarray], Any]) -> Any:
+    """Factorise a matrix of mean diagonal ``mean`` plus a ridge, ten times larger until that succeeds."""
+    M = matrix()
+    for ridge in ridges(mean, M.dtype):
+        M.flat[:: len(M) + 1] += ridge
+        try:
+            return factorise(M)
+        except LinAlgError:
+            # the attempt has overwritten the matrix
+            M = matrix()
+    raise LinAlgError("The combined kernel is not positive semidefinite on the free entries.")
 
 
 class DifferencesNewtonSystem:
-    """The factorised problem for one set of free entries.
+    """The system of row differences, factorised.
 
     Parameters
     ----------
     combined : Combined
-        The kernel K.
+        Kernel K.
     free : ndarray of bool, shape (n, c)
         Free entries, none or at least two in a row.
     balanced : bool
@@ -52,7 +80,7 @@ class DifferencesNewtonSystem:
             self.columns = B, np.linalg.lstsq(B.T @ X, X.T, rcond=1e-15)[0].T
 
     def _independent(self) -> np.ndarray:
-        """Return the classes without one of each set that rows connect: its column sum follows from the others."""
+        """Return the classes of independent column sums: all but one of each set of classes that rows connect."""
         links = coo_array((np.ones(len(self.u)), (self.u, self.v)), shape=(self.c, self.c))
         first = np.unique(connected_components(links, directed=False)[1], return_index=True)[1]
         return np.setdiff1d(np.arange(self.c), first)
@@ -61,25 +89,22 @@ class DifferencesNewtonSystem:
         K = combined.host_rows()
         K.ensure(self.rows)
         team, m = combined.team, len(self.i)
-        mean = 2.0 * max(float(combined.diag[self.rows].mean()), float(np.finfo(np.float32).tiny))
-        for power in range(-6 if combined.dtype == np.float32 else -11, 1):
+
+        def matrix() -> np.ndarray:
             M = np.empty((m, m), combined.dtype)
             team.run(partial(self._fill, combined, K, lo, hi, M) for lo, hi in team.split(m, 32))
             if self.diagonal is not None:
                 self._add_diagonal(M)
-            M.flat[:: m + 1] += mean * 10.0**power
-            try:
-                return factorise(M, team)
-            except LinAlgError:
-                continue
-        raise LinAlgError("The combined kernel is not positive semidefinite on the free entries.")
+            return M
+
+        return with_ridge(matrix, 2.0 * float(combined.diag[self.rows].mean()), lambda M: factorise(M, team))
 
     def _fill(self, combined: Combined, K: HostRows, lo: int, hi: int, M: np.ndarray) -> None:
         """Set the rows from ``lo`` to ``hi`` of the matrix."""
         difference_block(K.matrix, K.scale, self.i, self.u, self.v, lo, hi, M)
 
     def _add_diagonal(self, M: np.ndarray) -> None:
-        """D in the x: sum_u D_u x_u^2 + D_v (sum_u x_u)^2 in each row."""
+        """Add D: in the unknowns of a row it is sum_u D_u x_u^2 + D_v (sum_u x_u)^2."""
         assert self.diagonal is not None
         first = np.searchsorted(self.i, self.rows)
         for lo, hi in zip(first, [*first[1:], len(self.i)], strict=True):
@@ -87,11 +112,11 @@ class DifferencesNewtonSystem:
         M.flat[:: len(M) + 1] += self.diagonal[self.i, self.u].astype(M.dtype)
 
     def solve(self, R: np.ndarray) -> np.ndarray:
-        """Return Z for k right-hand sides R of shape (k, n, c), on the rows that have free entries: (m, c, k)."""
+        """Return Z of shape (m, c, k) for right-hand sides R of shape (k, n, c)."""
         x = self.factor.solve((R[:, self.i, self.u] - R[:, self.i, self.v]).T).astype(np.float64)
         if self.columns is not None:
             B, X = self.columns
-            # twice, for rounding
+            # twice, against rounding
             x -= X @ (B.T @ x)
             x -= X @ (B.T @ x)
         Z = np.zeros((len(self.rows), self.c, len(R)))
@@ -102,12 +127,8 @@ class DifferencesNewtonSystem:
         return Z
 
 
-# ridge of the system over the rows, which is singular along constants and consistent, by precision
-_RIDGE = {"f": 1e-6, "d": 1e-11}
-
-
 class ClassBlocksNewtonSystem:
-    """The inverses and the factorised system for one set of free entries; parameters as in the class above."""
+    """The system of class blocks: inverses and one factorisation. Parameters as in the class above."""
 
     def __init__(
         self, combined: Combined, free: np.ndarray, balanced: bool, diagonal: np.ndarray | None = None
@@ -117,47 +138,51 @@ class ClassBlocksNewtonSystem:
         self.balanced = balanced
         # positions, among the rows, of each class's free entries
         self.at = [np.flatnonzero(column) for column in self.free.T]
-        self.team = combined.team
+        self.team, K = combined.team, combined.host_rows()
+        K.ensure(self.rows)
         extra = np.zeros(free.shape) if diagonal is None else diagonal
         free_rows = [self.rows[at] for at in self.at]
-        K = combined.host_rows()
-        K.ensure(self.rows)
         calls = [partial(self._inverse, K, idx, extra[idx, u]) for u, idx in enumerate(free_rows)]
         self.W: list[np.ndarray] = []
         for first in range(0, len(calls), self.team.n_threads):
             self.W += self.team.run(calls[first : first + self.team.n_threads])
+        mean = sum(float(np.trace(W)) for W in self.W) / len(self.rows)
+        self.factor = with_ridge(partial(self._row_system, mean), mean, lambda T: factorise(T, self.team))
+
+    def _row_system(self, mean: float) -> np.ndarray:
+        """Return the matrix of the multipliers of the rows, made definite along the constants."""
         m = len(self.rows)
-        T = np.zeros((m, m), combined.dtype)
+        T = np.full((m, m), mean / m if self.balanced else 0.0, self.W[0].dtype)
         for at, W in zip(self.at, self.W, strict=True):
             add_block(W, at, T)
-        mean = max(float(np.trace(T)) / m, 1e-300)
-        if balanced:
-            T += T.dtype.type(mean / m)
-        T.flat[:: m + 1] += _RIDGE[T.dtype.char] * mean
-        self.factor = factorise(T, self.team)
+        return T
 
     def _inverse(self, rows: HostRows, idx: np.ndarray, diagonal: np.ndarray) -> np.ndarray:
         n, kind = len(idx), rows.matrix.dtype
         if not n:
             return np.zeros((0, 0), kind)
         potrf, potri = get_lapack_funcs(("potrf", "potri"), dtype=kind)
-        mean = max(float(rows.diag[idx].mean()), float(np.finfo(np.float32).tiny))
-        for power in range(-6 if kind == np.float32 else -11, 1):
-            # a symmetric matrix: its rows are the columns that the library expects
+
+        def matrix() -> np.ndarray:
             K = np.empty((n, n), kind)
             gather_block(rows.matrix, rows.scale, idx, 0, n, K)
-            K.flat[:: n + 1] += (mean * 10.0**power + diagonal).astype(kind)
+            K.flat[:: n + 1] += diagonal.astype(kind)
+            return K
+
+        def cholesky(K: np.ndarray) -> np.ndarray:
+            # a symmetric matrix: its rows are the columns that the library expects
             factor, failed = potrf(K.T, lower=1, overwrite_a=1)
-            if not failed:
-                break
-        else:
-            raise LinAlgError("The combined kernel is not positive semidefinite on the free entries.")
+            if failed:
+                raise LinAlgError
+            return factor
+
+        factor = with_ridge(matrix, float(rows.diag[idx].mean()), cholesky)
         W = potri(factor, lower=1, overwrite_c=1)[0].T
-        complete(W, self.balanced)
+        complete_and_centre(W, self.balanced)
         return W
 
     def solve(self, R: np.ndarray) -> np.ndarray:
-        """Return Z for k right-hand sides R of shape (k, n, c), on the rows that have free entries: (m, c, k)."""
+        """Return Z of shape (m, c, k) for right-hand sides R of shape (k, n, c)."""
         R = np.ascontiguousarray(np.moveaxis(R[:, self.rows], 0, -1))
         kind = self.W[0].dtype
         sums = np.zeros((len(self.rows), R.shape[-1]))
@@ -168,19 +193,19 @@ class ClassBlocksNewtonSystem:
         Z = np.zeros_like(R)
         for u, (at, W, part) in enumerate(zip(self.at, self.W, parts, strict=True)):
             Z[at, u] = part - W @ multipliers[at]
-        # rows exactly, against rounding
+        # make the row sums zero, against rounding
         excess = Z.sum(axis=1) / self.free.sum(axis=1)[:, None]
         Z -= self.free[..., None] * excess[:, None]
         return Z
 
 
 class ProjectedNewtonSystem:
-    """The problem for one D.
+    """The system by conjugate gradients; every entry is free.
 
     Parameters
     ----------
     combined : Combined
-        The kernel K.
+        Kernel K.
     diagonal : ndarray of shape (n, c)
         D, positive and finite.
     balanced : bool
@@ -197,13 +222,13 @@ class ProjectedNewtonSystem:
         w = 1.0 / (diag[:, None] + diagonal)
         self.D = diagonal.astype(kind)[..., None]
         shares = w / w.sum(axis=1, keepdims=True)
-        # the biases b, rows being settled: a Laplacian, whose constants are left out
+        # system of the biases once the rows are eliminated: a Laplacian, singular along the constants
         self.laplacian = np.linalg.pinv(np.diag(w.sum(axis=0)) - shares.T @ w, rcond=1e-12, hermitian=True)
         self.exact = w[..., None], shares[..., None]
         self.w, self.shares = (each.astype(kind) for each in self.exact)
 
     def _reduced(self, R: np.ndarray, w: np.ndarray, shares: np.ndarray) -> np.ndarray:
-        """R - tau_i - b_u."""
+        """Return R - tau_i - b_u, with the tau and b that make the weighted row and column sums zero."""
         R = R - np.sum(shares * R, axis=1, keepdims=True)
         if self.balanced:
             b = (self.laplacian @ np.sum(w * R, axis=0, dtype=np.float64)).astype(R.dtype)
@@ -217,30 +242,30 @@ class ProjectedNewtonSystem:
         return self.combined.apply(Z.reshape(len(Z), -1), exact=False).reshape(Z.shape) + self.D * Z
 
     def solve(self, R: np.ndarray, accuracy: float, limit: int) -> np.ndarray | None:
-        """Return Z of shape (n, c, k) for k right-hand sides R of shape (k, n, c), None where they take too long.
+        """Return Z of shape (n, c, k) for right-hand sides R of shape (k, n, c); None if the iterations run out.
 
         Parameters
         ----------
         R : ndarray
             Right-hand sides.
         accuracy : float
-            What the energy of the residual is to fall to, relative to that of R.
+            Squared norm of the preconditioned residual at which to stop, relative to that of R.
         limit : int
             Largest number of iterations.
         """
-        # constants of rows and columns change nothing but the rounding
+        # R - tau_i - b_u has the same solution, and less rounding
         left = np.ascontiguousarray(self._reduced(np.moveaxis(R, 0, -1), *self.exact).astype(self.w.dtype))
         Z, step = np.zeros_like(left), self._precondition(left)
-        energy = np.sum(left * step, axis=(0, 1), dtype=np.float64)
+        energy = _products(left, step)
         enough = accuracy * energy
         P = step
         for _ in range(limit):
             MP = self._apply(P)
-            length = _ratio(energy, np.sum(P * MP, axis=(0, 1), dtype=np.float64)).astype(Z.dtype)
+            length = _ratio(energy, _products(P, MP)).astype(Z.dtype)
             Z += length * P
             left -= length * MP
             step = self._precondition(left)
-            new = np.sum(left * step, axis=(0, 1), dtype=np.float64)
+            new = _products(left, step)
             if np.all(new <= enough):
                 return Z.astype(np.float64)
             P = step + _ratio(new, energy).astype(Z.dtype) * P
@@ -248,5 +273,11 @@ class ProjectedNewtonSystem:
         return None
 
 
+def _products(A: np.ndarray, B: np.ndarray) -> np.ndarray:
+    """Return <A_k, B_k> for each right-hand side k, in float64."""
+    return np.asarray(np.sum(A * B, axis=(0, 1), dtype=np.float64))
+
+
 def _ratio(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Return a / b, zero where b is not positive."""
     return np.divide(a, b, out=np.zeros_like(a), where=b > 0)

@@ -1,10 +1,10 @@
-"""Compiled loops of the multiclass machine with kernels on the classes, class-major (c, n). Nothing is checked here.
+"""Compiled loops of the joint hinge with kernels on the classes, class-major (c, n). Nothing is checked here.
 
 With sum_r M_r (x) W_r the combined kernel, M_r centred where there are biases, the slope of class u at sample j is
 
     g_ju = G_ju + t_u,      G = E - sum_r (M_r - r_r 1') A W_r,
 
-t what is the same for all j: the rest of the centring, the multipliers b of the column sums S and their penalty.
+t holds the parts that are the same for all j: the rest of the centring, the multipliers b and the penalty on S.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from numba import njit
 
 from multikernel.machines.joint.hinge_loops import FAR, GO_ON, SHARE, choose_rows, project_row
 
-# a row is done when a step within it is shorter than this fraction of the first
+# projected gradient steps end when one is shorter than this share of the first: more exact rows save no row steps
 _NEAR = 0.05
 
 
@@ -92,11 +92,11 @@ def best_row(H, rho, k, g, old, C, y, within, d, some, slope, z, new):
 
 
 @njit(cache=True, nogil=True)
-def climb_products(
-    K, which, scale, W, have, diags, steepest, rowmeans, grand, balanced, A, G, mask, C, y, S, t, b, rho, target, tight,
-    max_steps, within, wanted, top, low, r0, S0,
+def product_row_steps(
+    K, which, scale, W, have, diags, steepest, rowmeans, grand, balanced, A, G, mask, C, y, S, t, b, rho, target,
+    column_target, max_steps, within, wanted, top, low, r0, S0,
 ):  # fmt: skip
-    """Row steps and multipliers until the gap of the rows is at most ``target`` and rho |S|^2 at most ``tight``.
+    """Row steps and multipliers until the gap of the rows is at most ``target``, rho |S|^2 at most ``column_target``.
 
     Sets: A, G, mask, S, t, b in place; ``wanted``, the rows that are missing; rho[0], the penalty. r0 and S0 are zero.
     Returns status, steps taken, number of rows wanted, and the gap of the rows.
@@ -108,8 +108,8 @@ def climb_products(
     before = np.inf
     while True:
         status, m, gap, worst, before = choose_rows(
-            G, A, mask, r0, S0, S, t, b, rho, C, y, have, balanced, target, tight, before, steps < max_steps, wanted,
-            top, low,
+            G, A, mask, r0, S0, S, t, b, rho, C, y, have, balanced, target, column_target, before, steps < max_steps,
+            wanted, top, low,
         )  # fmt: skip
         if status != GO_ON:
             return status, steps, m, gap

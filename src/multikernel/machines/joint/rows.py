@@ -1,10 +1,14 @@
-"""What the machines of several classes share: the set of A, its repair, and runs of row steps with multipliers.
+"""What the machines of all classes share: the set of A, the way to make A feasible, and the row steps.
 
     A <= B_i e_{y_i} row by row,     A1 = 0,     1'A = 0  (with biases)
 
-A is (n, c), B_i the cost of sample i or, for losses without that bound, infinity. Rows are moved one at a time; biases
-are multipliers of the column sums, which a small penalty keeps near zero on the way and which are made zero, by moves
-within rows, in what is returned.
+Given: the classes y, the costs C and, in `solve`, the combined kernel. Returned: coefficients A of shape (n, c). B_i is
+the cost of sample i, or infinity for a loss without that bound. A row step maximises the dual value over one row of A.
+The column sums are kept near zero by an augmented Lagrangian: the biases are its multipliers, and a penalty on the
+squared sums its second part. Coefficients that leave this module have column sums of exactly zero, up to rounding.
+
+References: Crammer & Singer 2001 for the row steps; Zien & Ong 2007, (9), for the set with biases. We differ in the
+multipliers: the references have no biases, or leave them to a general solver.
 """
 
 from __future__ import annotations
@@ -14,30 +18,21 @@ from typing import Any
 import numpy as np
 
 from multikernel.gram.base import Combined
-from multikernel.machines.base import Machine
+from multikernel.machines.base import ON_BOUND, PENALTY, Machine
 from multikernel.machines.joint.hinge_loops import CONVERGED, NEEDS_ROWS, project_rows
 from multikernel.machines.joint.newton_systems import ClassBlocksNewtonSystem, DifferencesNewtonSystem
 
-# row steps of a partial solution in units of its size: they are cheap beside the outputs of all kernels
-BURST = 10
-# part of the accuracy asked for to which problems are solved: row steps are cheap beside the outputs of all kernels
-FINER = 0.6
-# part of the accuracy that the gap of the rows may take
-ROWS = 0.7
+# row steps of a partial solve for each step asked for: more of them cost row steps and save passes over the kernels
+_BURST = 10
 # share of an accuracy to which the best biases are found: a smaller one takes iterations, a larger one shows in the gap
-BIASES = 0.01
-# smallest accuracy asked of an inner solution, relative to the largest loss
-ROUNDING = 1e-15
-# the penalty of the column sums, in units of the mean diagonal of the centred kernel
-_PENALTY = 0.05
-# share of the column sums, times the diagonal, by which slopes change when the sums are made zero
-_SMALL_PART = 0.02
-# relative distance from a bound below which a coefficient counts as being on it
-_ON_BOUND = 1e-9
-# how much more work one matrix of all free entries may be than one a class
-_DEARER = 2.0
-# steps between two returns to Python, where Ctrl-C is heard
-_CHUNK = 20_000
+_BIASES = 0.01
+# smallest accuracy asked of coefficients and biases, relative to the largest loss: less is lost in rounding
+ROUNDING = 1e-14
+# row steps per sample after which the gap must have halved: fewer begin Newton's method where rows would be faster
+_PATIENCE = 50
+# share of the change of A, times the diagonal, by which slopes move when the column sums are made zero: a guess that
+# is too small makes the row steps stop too early, and they are run again
+_SLOPE_CHANGE = 0.02
 
 
 class RowMachine(Machine):
@@ -50,7 +45,7 @@ class RowMachine(Machine):
     C : float or ndarray of shape (n,)
         Cost of each sample (C times its weight), positive.
     fit_intercept : bool
-        Whether each class has a bias; without them the columns of A need not sum to zero.
+        Whether each class has a bias; without biases the columns of A need not sum to zero.
     n_classes : int, optional
         Number c of classes, by default one more than the largest of y.
     """
@@ -68,6 +63,26 @@ class RowMachine(Machine):
         self.upper = np.zeros((self.n_samples, self.n_classes))
         self.upper[self._own] = self.bounds = self.C
 
+    # ---- what a subclass brings
+
+    def _row_steps(self, combined: Combined, a: np.ndarray, f: np.ndarray, target: float) -> RowSteps:
+        """Return a run of row steps from a, with outputs f, to the gap ``target``."""
+        raise NotImplementedError
+
+    def _slopes(self, f: np.ndarray) -> np.ndarray:
+        """Return the slopes of the linear part of the dual value, minus the outputs f."""
+        raise NotImplementedError
+
+    def start_biases(self, a: np.ndarray, g: np.ndarray, accuracy: float) -> np.ndarray:
+        """Return biases to begin row steps with, from coefficients and slopes."""
+        raise NotImplementedError
+
+    def _finish(self, combined: Combined, a: np.ndarray, f: np.ndarray, accuracy: float) -> np.ndarray:
+        """Return coefficients within ``accuracy`` of the optimum from ``a``, at which row steps became slow."""
+        raise NotImplementedError
+
+    # ---- the set of A
+
     def start(self):
         return np.zeros((self.n_samples, self.n_classes))
 
@@ -77,16 +92,17 @@ class RowMachine(Machine):
         return self._balance(out) if self.balanced else out
 
     def _balance(self, a: np.ndarray) -> np.ndarray:
-        """Make the column sums zero: mass goes from the class of the largest surplus to that of the largest deficit.
+        """Make the column sums zero, in place: the class of the largest sum gives to the class of the smallest one.
 
-        An entry may always shrink, and the room of a class in deficit is more than its deficit, so that each of at most
-        c - 1 rounds settles a class; rows that have both entries off their bounds are moved first.
+        An entry may always shrink, and the entries of a class of negative sum are further from their bounds than that
+        sum. So a transfer makes one sum zero, and at most c - 1 transfers are needed in exact arithmetic. Rows that
+        have both entries off their bounds give first.
         """
         for _ in range(4 * self.n_classes):
             sums = a.sum(axis=0)
             u, v = int(np.argmax(sums)), int(np.argmin(sums))
             amount = min(sums[u], -sums[v])
-            if amount <= 1e-15 * self.scale:
+            if amount <= 0.1 * ROUNDING * self.scale:
                 break
             for first in (True, False):
                 room = self._room(a, u, v) if first else np.minimum(self.upper[:, v] - a[:, v], self.scale)
@@ -100,15 +116,30 @@ class RowMachine(Machine):
         return a
 
     def _room(self, a: np.ndarray, u: int, v: int) -> np.ndarray:
-        """Return how far class v may gain of class u, in rows where both are off their bounds."""
+        """Return how much class u may give to class v in each row: nothing where one of them is on its bound."""
         room = self.upper[:, v] - a[:, v]
-        return room * ((a[:, u] < self.upper[:, u]) & (room > _ON_BOUND * self.C))
+        return room * ((a[:, u] < self.upper[:, u]) & (room > ON_BOUND * self.C))
 
     def free(self, a: np.ndarray) -> np.ndarray:
         """Return which entries are off their bounds, in rows with at least two of them, bool (n, c)."""
-        free = a < self.upper - _ON_BOUND * self.C[:, None]
-        free &= free.sum(axis=1, keepdims=True) > 1
-        return free
+        return in_pairs(a < self.upper - ON_BOUND * self.C[:, None])
+
+    # ---- the inner problem
+
+    def partial_solve(self, combined: Combined, a: np.ndarray, f: np.ndarray, accuracy: float, size: int) -> np.ndarray:
+        """Return coefficients after a number of row steps in proportion to ``size``."""
+        rows = self._row_steps(combined, a, f, max(accuracy, ROUNDING * self.scale))
+        rows.run(_BURST * size)
+        return rows.feasible()
+
+    def solve(self, combined, a, f, accuracy):
+        """Row steps while they halve the gap; then Newton's method."""
+        accuracy = max(accuracy, ROUNDING * self.scale)
+        rows = self._row_steps(combined, a, f, accuracy)
+        a, gap = rows.solve(accuracy)
+        if gap <= accuracy:
+            return a
+        return self._finish(combined, a, rows.outputs(a), accuracy)
 
     def _value(self, a: np.ndarray, f: np.ndarray) -> float:
         """Return the dual value of the single-kernel problem."""
@@ -119,45 +150,51 @@ class RowMachine(Machine):
         upper, b = self.primal(f, float(np.vdot(a, f)), accuracy)
         return upper - self._value(a, f), b
 
-    def partial_solve(self, combined: Combined, a: np.ndarray, f: np.ndarray, accuracy: float, size: int) -> np.ndarray:
-        """Return coefficients after a number of row steps in proportion to ``size``."""
-        ascent = self._ascent(self, combined, a, f, ROWS * max(FINER * accuracy, ROUNDING * self.scale))
-        ascent.run(BURST * size)
-        return ascent.feasible()
+    def _bias_accuracy(self, accuracy: float) -> float:
+        """Return how near to the least loss the best biases must come, where values are wanted to ``accuracy``."""
+        return max(_BIASES * accuracy, ROUNDING * self.scale)
 
-    @property
-    def _ascent(self) -> type[Ascent]:
-        """The kind of row steps."""
-        raise NotImplementedError
-
-    def _slopes(self, f: np.ndarray) -> np.ndarray:
-        """Return the slopes of the linear part of the dual value, less the outputs f."""
-        raise NotImplementedError
-
-    def start_biases(self, a: np.ndarray, g: np.ndarray, accuracy: float) -> np.ndarray:
-        """Return biases to begin row steps with, from coefficients and slopes."""
-        raise NotImplementedError
-
-    def _newton(
+    def _newton_moves(
         self, combined: Combined, free: np.ndarray, R: np.ndarray, D: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the rows with free entries and the Newton moves of all right-hand sides there, (m, c, k).
+        """Return the rows with free entries and the Newton moves of k right-hand sides R there, (m, c, k).
 
-        D, of shape (n, c), is a diagonal to be added to the matrix.
+        D, of shape (n, c), is a diagonal to be added to the matrix. Of the two forms of the system the one of fewer
+        operations is taken.
         """
         counts = free.sum(axis=0).astype(float)
         rows = np.flatnonzero(free.any(axis=1))
-        many = (counts.sum() - len(rows)) ** 3 > _DEARER * (np.sum(3.0 * counts**3) + float(len(rows)) ** 3)
-        blocks = (ClassBlocksNewtonSystem if many else DifferencesNewtonSystem)(combined, free, self.balanced, D)
-        return rows, blocks.solve(R)
+        blocks = 3.0 * np.sum(counts**3) + float(len(rows)) ** 3
+        system = ClassBlocksNewtonSystem if (counts.sum() - len(rows)) ** 3 > blocks else DifferencesNewtonSystem
+        return rows, system(combined, free, self.balanced, D).solve(R)
 
 
-class Ascent:
-    """One run of row steps: class-major copies of the coefficients and slopes, column sums and multipliers."""
+def in_pairs(free: np.ndarray) -> np.ndarray:
+    """Return the free entries without those that are alone in their row: rows keep their sums."""
+    return free & (free.sum(axis=1, keepdims=True) > 1)
+
+
+class RowSteps:
+    """One run of row steps: class-major copies of coefficients and slopes, column sums S and multipliers b.
+
+    Parameters
+    ----------
+    machine : RowMachine
+        Machine.
+    combined : Combined
+        Kernel.
+    a, f : ndarrays of shape (n, c)
+        Coefficients to begin with, and their outputs.
+    target : float
+        Gap at which the rows stop.
+
+    The compiled loop stops when the gap of the rows is at most ``target`` and the penalty rho |S|^2 at most
+    ``column_target``. Slopes are G + r S' + t, with the row means r of the kernel (`hinge_loops`).
+    """
 
     def __init__(self, machine: RowMachine, combined: Combined, a: np.ndarray, f: np.ndarray, target: float) -> None:
-        self.target, self.tight, self.f = target, 0.1 * target, f
-        self.machine, self.combined, self.start = machine, combined, a
+        self.target, self.column_target = target, 0.1 * target
+        self.machine, self.combined, self.start, self.start_outputs = machine, combined, a, f
         self.rows = combined.host_rows()
         g = machine._slopes(f)
         self.A, self.G = np.ascontiguousarray(a.T), np.ascontiguousarray(g.T)
@@ -173,41 +210,58 @@ class Ascent:
             # the diagonal of a centred kernel is not negative
             self.diag = np.maximum(combined.diag - 2.0 * self.r + self.mean, 0.0)
             size = max(float(self.diag.mean()), 1e-300)
-            self.rho[0] = max(_PENALTY, 2.0 / n) * size
-            # making the sums zero changes the slopes of all samples, each by a small part of S K
-            small = min(target / (_SMALL_PART * machine.scale * size), machine.scale)
-            self.tight = min(self.tight, float(self.rho[0]) * small**2)
+            self.rho[0] = max(PENALTY, 2.0 / n) * size
+            # column sums that change the slopes by no more than the target
+            small = min(target / (_SLOPE_CHANGE * machine.scale * size), machine.scale)
+            self.column_target = min(self.column_target, float(self.rho[0]) * small**2)
         self.t = -self.b
 
-    def run(self, max_steps: int) -> tuple[int, int]:
-        """Row steps to the target or at most so many; return the status and the steps taken."""
+    def solve(self, accuracy: float) -> tuple[np.ndarray, float]:
+        """Row steps until the gap is at most ``accuracy`` or no longer halves; return coefficients and gap."""
+        before = np.inf
+        while True:
+            status = self.run(_PATIENCE * self.machine.n_samples)
+            a = self.feasible()
+            gap = self.gap(a)
+            if gap <= accuracy:
+                return a, gap
+            if status == CONVERGED and self.target > 1e-2 * accuracy:
+                # making the column sums zero has changed the slopes: go on to smaller sums
+                self.column_target *= min(0.1, (0.3 * accuracy / gap) ** 2)
+                self.target *= 0.5
+            elif gap > 0.5 * before:
+                return a, gap
+            before = gap
+
+    def run(self, max_steps: int) -> int:
+        """Row steps to the targets or at most so many; return the status."""
         n = self.machine.n_samples
         wanted, top, low = np.empty(n, np.intp), np.empty(n), np.empty(n)
         used = 0
         while True:
-            status, steps, m, _ = self._climb(min(max_steps - used, _CHUNK), wanted, top, low)
+            # back to Python after as many steps as samples, to hear Ctrl-C
+            status, steps, m, _ = self._loop(min(max_steps - used, n), wanted, top, low)
             used += steps
             if status == NEEDS_ROWS:
                 self.rows.ensure(wanted[:m])
             elif status == CONVERGED or used >= max_steps:
-                return status, used
+                return status
 
-    def _climb(self, max_steps: int, wanted: np.ndarray, top: np.ndarray, low: np.ndarray) -> tuple:
+    def _loop(self, max_steps: int, wanted: np.ndarray, top: np.ndarray, low: np.ndarray) -> tuple:
         """Call the compiled loop; return its status, steps, number of rows wanted, and gap."""
         raise NotImplementedError
-
-    def stiffen(self, factor: float) -> None:
-        """Multiply the penalty."""
-        self.t -= (factor - 1.0) * self.rho[0] * self.S
-        self.rho *= factor
 
     def feasible(self) -> np.ndarray:
         """Return the coefficients with column sums made zero, (n, c)."""
         a = np.ascontiguousarray(self.A.T)
         return self.machine._balance(a) if self.machine.balanced else a
 
-    def balanced_slopes(self, a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return slopes (c, n) at feasible coefficients, and what is to be added to those of each class."""
+    def outputs(self, a: np.ndarray) -> np.ndarray:
+        """Return the outputs of coefficients a, from those of the start."""
+        return self.start_outputs + self.combined.apply(a - self.start)
+
+    def slopes_at(self, a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return slopes (c, n) at feasible coefficients, and what is to be added to the slopes of each class."""
         change = a - self.A.T
         if not change.any():
             return self.G, self.t

@@ -1,14 +1,15 @@
-"""The best biases of a joint loss: min_b sum_i C_i l(f_i + b), a convex problem in c numbers.
+"""The best biases of a differentiable joint loss: min_b sum_i C_i l(f_i + b), a convex problem in c numbers.
 
-For the multinomial loss by Newton's method. A loss of the largest wrong class, phi(max_u x_iu) with x_iu = D_iu + b_u -
-b_{y_i}, D_iu = f_iu - f_{i,y_i}, is made smooth,
+Given: outputs f, costs C, classes y, the loss l. Returned: biases b. The multinomial loss is minimised by Newton's
+method. A loss of the largest wrong class, phi(max_u x_iu) with x_iu = D_iu + b_u - b_{y_i}, D_iu = f_iu - f_{i,y_i}, is
+smoothed,
 
     phi(t_i),    t_i = mu log sum_{u != y_i} exp(x_iu / mu),      max_u x_iu <= t_i <= max_u x_iu + mu log (c - 1),
 
-and Newton's method follows the minimiser as mu goes to zero, from the size of the outputs; the multinomial loss, which
-is mu = 1, and the smooth hinge, with sigma = 1 / mu, are made as smooth to begin with. At the minimum the derivatives
-q_iu = dt_i / dx_iu give, through C_i phi'(t_i) q_iu, multipliers whose columns balance, so that its loss is above the
-least by no more than sum_i C_i (phi(max) - phi(t_i) + phi'(t_i) mu entropy(q_i)): the method knows when to stop.
+and Newton's method follows the minimiser as mu goes from the size of the outputs to zero. The multinomial loss (mu = 1)
+and the smooth hinge (sigma = 1 / mu) are smoothed as much to begin with. At the minimum the derivatives q_iu = dt_i /
+dx_iu give dual variables C_i phi'(t_i) q_iu whose columns balance. So the loss is above the least by at most
+sum_i C_i (phi(max) - phi(t_i) + phi'(t_i) mu entropy(q_i)), which is the stopping rule.
 """
 
 from __future__ import annotations
@@ -16,11 +17,13 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from multikernel.machines.joint.hinge_loops import MOST_STEPS
 from multikernel.machines.joint.loss_loops import MULTINOMIAL, loss_of_excess, xlogx
 
-_ITERATIONS = 400
-# how mu shrinks, and the longest step, as a multiple of mu
-_FASTER, _REACH = 0.1, 30.0
+# factor of mu when a smoothed problem is solved: a smaller one takes fewer problems, of more steps each
+SHRINK = 0.1
+# longest step, as a multiple of mu: longer ones are cut back by the line search
+_REACH = 30.0
 
 
 def joint_biases(
@@ -35,9 +38,9 @@ def joint_biases(
     C, y : ndarrays of shape (n,)
         Costs and classes.
     form : (int, float, float)
-        Kind, sigma and margin of the loss, as in ``joint_loops``.
+        Kind, sigma and margin of the loss, as in ``loss_loops``.
     enough : float
-        How exact.
+        Accuracy of the loss.
 
     Examples
     --------
@@ -52,10 +55,10 @@ def joint_biases(
     if len(here) < 2:
         return b
     D = np.ascontiguousarray((f - f[np.arange(len(y)), y][:, None])[:, here])
-    part = _descend(D, C, np.searchsorted(here, y), *form, enough)
+    part = _smoothed_newton(D, C, np.searchsorted(here, y), *form, enough)
     b[here] = part - part.mean()
     if len(here) < len(b):
-        # classes without samples: as low as it takes for them to cost nothing
+        # classes without samples: biases so low that these classes cost nothing
         rest = np.setdiff1d(np.arange(len(b)), here)
         b[rest] = np.min(D.min() + b[here]) - np.max(f[:, rest] - f[np.arange(len(y)), y][:, None], axis=0) - 800.0
     return b
@@ -63,16 +66,16 @@ def joint_biases(
 
 @njit(cache=True, nogil=True)
 def _evaluate(D, C, y, b, kind, sigma, margin, mu, q):
-    """Return the smooth loss; q takes the weights of one sample."""
+    """Return the smoothed loss; q is room to work in."""
     total = 0.0
     for i in range(D.shape[0]):
-        total += C[i] * _sample(D[i], y[i], b, kind, sigma, margin, mu, q)[0]
+        total += C[i] * _smoothed_loss(D[i], y[i], b, kind, sigma, margin, mu, q)[0]
     return total
 
 
 @njit(cache=True, nogil=True)
-def _sample(D, y, b, kind, sigma, margin, mu, q):
-    """Return smooth loss, its first and second derivative by t, t and max x; sets q, at y zero or (multinomial) p."""
+def _smoothed_loss(D, y, b, kind, sigma, margin, mu, q):
+    """Return the smoothed loss, its derivatives by t, t and max x; sets q = dt / dx, at y zero or (multinomial) p_y."""
     c = D.shape[0]
     own = kind == MULTINOMIAL
     top = -np.inf
@@ -93,8 +96,8 @@ def _sample(D, y, b, kind, sigma, margin, mu, q):
 
 
 @njit(cache=True, nogil=True)
-def _direction(H, g, more):
-    """Return -(H + more I)^-1 g by Cholesky, H made positive along the constants and against rounding."""
+def _newton_direction(H, g, more):
+    """Return -(H + more I)^-1 g by Cholesky, H made definite along the constants and against rounding."""
     c = g.shape[0]
     size = 0.0
     for u in range(c):
@@ -122,7 +125,7 @@ def _direction(H, g, more):
 
 
 @njit(cache=True, nogil=True)
-def _descend(D, C, y, kind, sigma, margin, enough):
+def _smoothed_newton(D, C, y, kind, sigma, margin, enough):
     n, c = D.shape
     total = C.sum()
     q, H, g = np.empty(c), np.empty((c, c)), np.empty(c)
@@ -134,14 +137,14 @@ def _descend(D, C, y, kind, sigma, margin, enough):
     mu = 0.1 * max(spread, 1e-3)
     if kind == MULTINOMIAL:
         mu = max(mu, 1.0)
-    for _ in range(_ITERATIONS):
+    for _ in range(MOST_STEPS):
         H[:] = 0.0
         g[:] = 0.0
         value, true, loose = 0.0, 0.0, 0.0
         sharp = min(sigma, 1.0 / mu)
         last = mu == 1.0 if kind == MULTINOMIAL else sharp == sigma
         for i in range(n):
-            loss, slope, bend, _, top = _sample(D[i], y[i], b, kind, sharp, margin, mu, q)
+            loss, slope, bend, _, top = _smoothed_loss(D[i], y[i], b, kind, sharp, margin, mu, q)
             value += C[i] * loss
             if kind == MULTINOMIAL:
                 true += C[i] * loss
@@ -170,10 +173,10 @@ def _descend(D, C, y, kind, sigma, margin, enough):
         if last and true < least:
             least = true
             best[:] = b
-        d = _direction(H, g, 0.0)
+        d = _newton_direction(H, g, 0.0)
         if np.abs(d).max() > _REACH * mu:
-            # where the loss is all but linear: no further than its smoothness reaches
-            d = _direction(H, g, np.sqrt((g * g).sum()) / (_REACH * mu))
+            # the loss is nearly linear here: no further than the quadratic model holds
+            d = _newton_direction(H, g, np.sqrt((g * g).sum()) / (_REACH * mu))
         decrement = 0.0
         for u in range(c):
             decrement -= g[u] * d[u]
@@ -181,11 +184,11 @@ def _descend(D, C, y, kind, sigma, margin, enough):
         settled = last and loose <= max(enough, rounding)
         if decrement <= max(0.1 * enough if settled else 1e-3 * mu * total, rounding):
             if settled:
-                # one step more than the value can show
+                # a last step: its gain is too small to show in the value
                 if _evaluate(D, C, y, b + d, kind, sharp, margin, mu, q) <= value + rounding:
                     best[:] = b + d
                 break
-            mu *= _FASTER
+            mu *= SHRINK
             if kind == MULTINOMIAL:
                 mu = max(mu, 1.0)
             continue
@@ -197,7 +200,7 @@ def _descend(D, C, y, kind, sigma, margin, enough):
         if t <= 1e-9:
             if settled or mu < 1e-14:
                 break
-            mu *= _FASTER
+            mu *= SHRINK
             if kind == MULTINOMIAL:
                 mu = max(mu, 1.0)
             continue

@@ -1,0 +1,141 @@
+"""Bounds of points, and the best of a run, against the formulas."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from certificates import quadratic_forms, support_value
+
+from multikernel.certificate import Best, Certificate, certify, relative_gap
+from multikernel.gram.dense import DenseGram
+from multikernel.machines.svc import SVC
+from multikernel.mixing.norms import mixing_for
+from multikernel.problem import Point, Problem
+
+
+def make_point(norm=1, n=20, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3))
+    stack = np.array([np.exp(-((x[:, None] - x) ** 2)) for x in X.T])
+    y = np.sign(X[:, 0] + 0.3 * rng.normal(size=n))
+    return Point(Problem(DenseGram(stack), SVC(y, 2.0), mixing_for(norm))), stack, y
+
+
+def test_relative_gaps():
+    assert relative_gap(4.0, 3.0, 0.0) == 0.25
+    assert relative_gap(-4.0, -5.0, 0.0) == 0.25
+    assert relative_gap(0.5, 0.25, 2.0) == 0.125
+    assert relative_gap(3.0, 4.0, 0.0) == 0.0
+    assert relative_gap(np.inf, 1.0, 0.0) == np.inf
+    certificate = Certificate(4.0, 3.0, 0.1, 8.0)
+    assert (certificate.gap, certificate.size, certificate.relative) == (1.0, 8.0, 0.125)
+    assert Certificate(-4.0, -3.0, 0.1, 2.0).gap == 0.0
+    assert Certificate(-4.0, -6.0, 0.1, 2.0).size == 4.0
+
+
+@pytest.mark.parametrize("norm", [1, 2.0, np.inf])
+def test_a_certificate_is_the_formulas(norm):
+    point, stack, y = make_point(norm)
+    point.solve(1e-2)
+    found = certify(point)
+    q = quadratic_forms(stack, point.a)
+    assert found.lower == pytest.approx(np.abs(point.a).sum() - 0.5 * support_value(q, norm), rel=1e-12)
+    f = np.tensordot(point.beta, stack, 1) @ point.a + found.intercept
+    hinge = 2.0 * np.maximum(0.0, 1.0 - y * f).sum()
+    assert found.upper == pytest.approx(0.5 * point.beta @ q + hinge, rel=1e-12)
+    assert found.floor == point.problem.machine.floor
+    assert certify(point) == found
+
+
+def test_the_support_function_follows_the_coefficients():
+    point, stack, _ = make_point()
+    point.solve(1e-1)
+    first = point.support
+    point.solve(1e-8)
+    assert point.support == pytest.approx(quadratic_forms(stack, point.a).max()) and point.support != first
+
+
+def test_the_best_of_a_run():
+    point, _, _ = make_point()
+    best = Best(point, 1e-6)
+    assert not best.converged and best.model is None and best.upper == np.inf and best.idle == 0
+    assert best.certificate == Certificate(np.inf, -np.inf, 0.0, point.problem.machine.floor)
+    first = best.take(point)
+    assert first == certify(point) == best.certificate and best.idle == 0
+    assert best.own_gap == first.gap
+    # nothing new
+    for times in (1, 2):
+        best.take(point)
+        assert best.idle == times
+    # better coefficients, and a bound from elsewhere that is better still
+    point.solve(1e-3)
+    now = best.take(point, lower=first.upper)
+    assert best.certificate == Certificate(now.upper, first.upper, now.intercept, now.floor)
+    assert best.idle == 0 and best.upper == now.upper and best.own_gap == now.gap
+    np.testing.assert_array_equal(best.model.coef, point.a)
+    np.testing.assert_array_equal(best.model.outputs, point.outputs.known()[1])
+    kept = best.model
+    # a worse point is not taken
+    point.set_dual(0.5 * point.a)
+    worse = best.take(point)
+    assert worse.upper > now.upper and best.model is kept and best.certificate.upper == best.upper == now.upper
+    assert best.idle == 1 and best.own_gap == now.gap
+
+
+def test_a_lower_bound_alone_is_progress():
+    point, _, _ = make_point()
+    best = Best(point, 1e-9)
+    best.take(point)
+    best.take(point)
+    assert best.idle == 1
+    best.take(point, lower=best.certificate.lower + 1e-3)
+    assert best.idle == 0
+    # but not one within rounding
+    best.take(point, lower=best.certificate.lower + 1e-14 * best.upper)
+    assert best.idle == 1
+
+
+def best_of(monkeypatch, tol, *bounds):
+    """The best of points with given bounds; the weights of the point of number i are i."""
+    point, _, _ = make_point()
+    best = Best(point, tol)
+    for i, (upper, lower) in enumerate(bounds):
+        monkeypatch.setattr("multikernel.certificate.certify", lambda _, u=upper, v=lower: Certificate(u, v, i, 1e-9))
+        point.set_weights(np.full(3, float(i)))
+        best.take(point)
+    return best
+
+
+def test_the_model_has_the_smallest_primal_value_before_the_gap_is_reached(monkeypatch):
+    best = best_of(monkeypatch, 1e-3, (10.0, 1.0), (9.0, 0.0), (9.5, 5.0))
+    assert best.model.weights[0] == 1 and best.own_gap == 9.0
+    assert best.certificate == Certificate(9.0, 5.0, 1, 1e-9) and best.upper == 9.0 and not best.converged
+
+
+def test_the_model_that_certifies_itself_best_is_kept_once_the_gap_is_reached(monkeypatch):
+    best = best_of(monkeypatch, 0.5, (9.0, 0.0), (10.0, 6.0), (10.5, 6.4), (11.0, 6.8))
+    assert best.model.weights[0] == 1 and best.own_gap == 4.0
+    # the smallest primal value is remembered
+    assert best.certificate == Certificate(10.0, 6.8, 1, 1e-9) and best.upper == 9.0 and best.converged
+    # a gap of just what was asked for is enough
+    assert best_of(monkeypatch, 0.25, (7.9, 0.0), (8.0, 6.0)).model.weights[0] == 1
+    assert best_of(monkeypatch, 0.25, (8.0, 6.0)).converged
+    assert not best_of(monkeypatch, 0.25, (8.0, 5.9)).converged
+
+
+def test_of_equals_the_first_is_kept(monkeypatch):
+    assert best_of(monkeypatch, 0.1, (10.0, 1.0), (10.0, 0.0)).model.weights[0] == 0
+    assert best_of(monkeypatch, 0.5, (10.0, 6.0), (11.0, 7.0)).model.weights[0] == 0
+
+
+def test_curvature_is_the_smallest_seen():
+    point, _, _ = make_point()
+    best = Best(point, 1e-6)
+    best.take(point)
+    assert np.all(best.curvature == np.inf)
+    point.solve(1e-2)
+    best.take(point)
+    expected = point.quadratic_forms / (point.a @ point.a)
+    np.testing.assert_array_equal(best.curvature, expected)
+    best.take(point, curvature=np.array([-1.0, 5.0, 5.0]))
+    np.testing.assert_array_equal(best.curvature, [-1.0, expected[1], expected[2]])
