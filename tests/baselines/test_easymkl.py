@@ -67,3 +67,9 @@ def test_easymkl_says_where_it_stopped():
         model = EasyMKLClassifier("precomputed", tol=1e-30).fit(stack_kernels(STACK), TWO[:N])
     assert model.duality_gap_ < 1e-10
     assert model.status_ == "stalled"
+
+
+def test_single_precision_kernels_are_mixed_in_double_precision_for_a_small_tol():
+    # rounded to the precision of the kernels the mix allows no gap below 1e-5
+    model = EasyMKLClassifier("precomputed", tol=1e-8).fit(stack_kernels(STACK.astype(np.float32)), TWO[:N])
+    assert model.status_ == "converged" and model.duality_gap_ <= 1e-8

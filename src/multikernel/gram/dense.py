@@ -119,11 +119,12 @@ class DenseGram(HostGram):
             out = np.empty((len(rows), self.n_samples), self.dtype)
         fresh = True
         s, u, A, B = self.form.scale, self.form.u, self.form.A, self.form.B
-        coef = (beta * s)[active].astype(self.dtype)
+        # the precision asked for: a sum in float64 must not be rounded to that of the entries
+        coef = (beta * s)[active].astype(out.dtype)
         for at, kernels, K in self._members(active):
             loop = partial(add_combined_rows, K, kernels, coef[at])
             if u is not None:
-                loop = partial(add_scaled_rows, K, kernels, coef[at], u[active[at]].astype(self.dtype))
+                loop = partial(add_scaled_rows, K, kernels, coef[at], u[active[at]].astype(out.dtype))
             spans = self.team.split(len(rows), 4, len(at) * self.n_samples * K.itemsize)
             self.team.run(partial(loop, rows, slots, lo, hi, fresh, out) for lo, hi in spans)
             fresh = False
@@ -132,7 +133,7 @@ class DenseGram(HostGram):
         if A is not None and B is not None:
             left = np.concatenate([beta[active, None, None] * A[active], beta[active, None, None] * B[active]])
             right = np.concatenate([B[active], A[active]])
-            out[slots] -= np.einsum("kit,kjt->ij", left[:, rows], right, optimize=True).astype(self.dtype)
+            out[slots] -= np.einsum("kit,kjt->ij", left[:, rows], right, optimize=True).astype(out.dtype)
         return out
 
     def add_outputs(self, F, idx, delta):

@@ -222,14 +222,13 @@ class Run:
         linear, norms = factor * float(own.sum()), factor * np.sqrt(squares)
         return self.penalty.best_multiple(linear, norms)
 
-    def check(self, final: bool) -> float:
-        """Evaluate the predictors of this epoch and keep the best; return the primal value of the last one."""
+    def check(self, average: bool) -> float:
+        """Evaluate the last predictor, and the averaged one if asked for; keep the best, and return P of the last."""
         m, norms = self.last()
         f = self.blocks.outputs(m)
         primal = self.penalty.value(norms) + self.sample.loss(f)
         self._offer(primal, f, norms, lambda: (self.blocks.predictor(m), self.blocks.known_outputs(m)))
-        # an average costs a pass over the kernels: it is evaluated when it is complete, before the next one begins
-        if self.average and (final or self._window_ends()):
+        if average:
             norms, f, *known = self.blocks.averaged((self.epoch - self.window + 1) * len(self.sample.train))
             self._offer(self.penalty.value(norms) + self.sample.loss(f), f, norms, lambda: known)
         self.lower = max(self.lower, self.bound())
@@ -256,7 +255,9 @@ class Run:
                 if not held and self.epoch < min(_GROWTH * looked, max_iter):
                     continue
                 before, looked = self.score, self.epoch
-                primal = self.check(final=self.epoch == max_iter)
+                # an average costs a pass over the kernels: it is evaluated when its window ends, in a short run last
+                due = self.epoch == max_iter or (self._window_ends() and self.epoch**2 >= max_iter)
+                primal = self.check(average=self.average and due)
                 gap = relative_gap(self.upper, self.lower, ROUNDING)
                 row = {"epoch": self.epoch, "primal": primal, "upper": self.upper, "lower": self.lower, "gap": gap}
                 score = {"score": self.score} if held else {}
