@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import numpy as np
 
@@ -85,8 +85,7 @@ class Interleaved(Solver):
     def _interleave(self, point: Point) -> float:
         """Take a few epochs; return the processor seconds of one."""
         machine, mixing = point.problem.machine, point.problem.mixing
-        assert isinstance(machine, HasEpochs)
-        epochs = machine.epochs(point.combined, point.outputs)
+        epochs = cast(HasEpochs, machine).epochs(point.combined, point.outputs)
         began = time.thread_time()
         for t in range(self.epochs):
             if t or point.a.any():

@@ -22,7 +22,7 @@ first answer is not exact enough.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import numpy as np
 from scipy import sparse
@@ -86,8 +86,7 @@ class QCQP(Solver):
 
     def _conic(self, machine: Machine) -> ConicMachine:
         """Return the machine as data."""
-        assert isinstance(machine, HasConic)
-        return machine.conic()
+        return cast(HasConic, machine).conic()
 
     def step(self, point: Point, state: _State, certificate: Certificate) -> Step:
         machine, mixing = point.problem.machine, point.problem.mixing
@@ -134,8 +133,7 @@ class CompactQCQP(QCQP):
     scope: ClassVar[str] = COMPACT_SCOPE
 
     def _conic(self, machine: Machine) -> ConicMachine:
-        assert isinstance(machine, HasCompact)
-        return machine.compact()
+        return cast(HasCompact, machine).compact()
 
 
 def _normal(conic, n: int) -> np.ndarray | None:

@@ -18,7 +18,7 @@ is solved inexactly; and in the inner problem, which is solved only as exactly a
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import numpy as np
 from scipy import sparse
@@ -186,9 +186,7 @@ class CompactSILP(SILP):
     memory_limit: float = 2e9
 
     def start(self, point: Point, tol: float) -> _CompactState:
-        state, machine = super().start(point, tol), point.problem.machine
-        assert isinstance(machine, HasCompact)
-        conic = machine.compact()
+        state, conic = super().start(point, tol), cast(HasCompact, point.problem.machine).compact()
         outputs = factor_outputs(point.problem.gram, conic, self.memory_limit)
         return _CompactState(tol, state.master, conic, outputs)
 
