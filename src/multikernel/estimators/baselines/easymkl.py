@@ -115,16 +115,7 @@ class EasyMKLClassifier(ClassifierFace):
         verbose=0,
         callback=None,
     ):
-        self.kernels = kernels
-        self.lam = lam
-        self.normalize = normalize
-        self.tol = tol
-        self.psd = psd
-        self.gram = gram
-        self.memory_limit = memory_limit
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.callback = callback
+        self._store(locals())
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> EasyMKLClassifier:
         """Learn the weights of the kernels and the decision function.

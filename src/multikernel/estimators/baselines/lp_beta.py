@@ -121,19 +121,7 @@ class LPBetaClassifier(ClassifierFace):
         verbose=0,
         callback=None,
     ):
-        self.kernels = kernels
-        self.nu = nu
-        self.C = C
-        self.per_class = per_class
-        self.cv = cv
-        self.normalize = normalize
-        self.tol = tol
-        self.psd = psd
-        self.gram = gram
-        self.memory_limit = memory_limit
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.callback = callback
+        self._store(locals())
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LPBetaClassifier:
         """Train the machines of all kernels and learn their weights.

@@ -159,25 +159,7 @@ class OBSCUREClassifier(OnlineMKL):
         callback=None,
         random_state=None,
     ):
-        self.kernels = kernels
-        self.C = C
-        self.block_norm = block_norm
-        self.online_epochs = online_epochs
-        self.average = average
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.normalize = normalize
-        self.psd = psd
-        self.tol = tol
-        self.max_iter = max_iter
-        self.class_weight = class_weight
-        self.gram = gram
-        self.memory_limit = memory_limit
-        self.verbose = verbose
-        self.n_jobs = n_jobs
-        self.callback = callback
-        self.random_state = random_state
+        self._store(locals())
 
     def _penalty(self, lam, q):
         return Penalty(lam, 0.0, q)

@@ -84,16 +84,7 @@ class TwoStage(BaseMKL):
         verbose=0,
         callback=None,
     ):
-        self.kernels = kernels
-        self.weights = weights
-        self.estimator = estimator
-        self.normalize = normalize
-        self.psd = psd
-        self.gram = gram
-        self.memory_limit = memory_limit
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.callback = callback
+        self._store(locals())
 
     def _predictor(self) -> Any:
         return self._default(kernel="precomputed") if self.estimator is None else self.estimator
