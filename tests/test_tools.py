@@ -202,4 +202,4 @@ def test_alternate_refuses_a_folder_without_the_package(tmp_path):
 
 
 def test_tools_are_short():
-    assert walk.long_files(TOOLS, 200) == []
+    assert walk.long_files(TOOLS, 250) == []

@@ -235,3 +235,25 @@ def test_the_one_kernel_baseline():
     other = GridSearchCV(KernelRidge(kernel="rbf", gamma=0.5), {"alpha": alphas}, cv=3).fit(X, T)
     np.testing.assert_allclose(search.cv_results_["mean_test_score"], other.cv_results_["mean_test_score"], atol=1e-6)
     np.testing.assert_allclose(search.predict(X), other.predict(X), atol=1e-4)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared"])
+def test_searches_work_on_explicit_features(loss):
+    kernels = [("one", Linear(), [0, 1]), ("two", Linear(), [2])]
+    options = {"Cs": [1.0], "cv": CV, "loss": loss, "tol": 1e-6, "fit_intercept": False}
+    found = MKLClassifierCV(kernels, gram="features", **options).fit(X, Y)
+    dense = MKLClassifierCV(kernels, **options).fit(X, Y)
+    assert found.gram_.kind == "features" and dense.gram_.kind == "dense"
+    np.testing.assert_allclose(found.cv_results_["mean_test_score"], dense.cv_results_["mean_test_score"], atol=0.02)
+    assert found.objective_ == pytest.approx(dense.objective_, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    "options", [{"output_kernels": [np.eye(3), np.ones((3, 3)) + np.eye(3)]}, {}], ids=["products", "joint"]
+)
+def test_the_active_set_takes_every_machine(options):
+    y = np.digitize(X[:, 0], [-0.4, 0.4])
+    one, other = (
+        MKLClassifier(FIXED, solver=solver, tol=1e-6, **options).fit(X, y) for solver in ("active-set", "newton")
+    )
+    assert one.status_ == "converged" and one.objective_ == pytest.approx(other.objective_, rel=2e-6)
