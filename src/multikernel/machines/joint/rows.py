@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from multikernel.gram.base import Combined
-from multikernel.machines.base import ON_BOUND, PENALTY, Machine
+from multikernel.machines.base import ON_BOUND, PENALTY, ROUNDING, Machine
 from multikernel.machines.joint.hinge_loops import CONVERGED, NEEDS_ROWS, project_rows
 from multikernel.machines.joint.newton_systems import ClassBlocksNewtonSystem, DifferencesNewtonSystem
 
@@ -26,8 +26,6 @@ from multikernel.machines.joint.newton_systems import ClassBlocksNewtonSystem, D
 _BURST = 10
 # share of an accuracy to which the best biases are found: a smaller one takes iterations, a larger one shows in the gap
 _BIASES = 0.01
-# smallest accuracy asked of coefficients and biases, relative to the largest loss: less is lost in rounding
-ROUNDING = 1e-14
 # row steps per sample after which the gap must have halved: fewer begin Newton's method where rows would be faster
 _PATIENCE = 50
 # share of the change of A, times the diagonal, by which slopes move when the column sums are made zero: a guess that
