@@ -22,3 +22,12 @@ def test_every_parameter_is_described_once(name):
     described = [each.strip() for entry in entries for each in entry.split(",")]
     parameters = [each for each in inspect.signature(cls.__init__).parameters if each != "self"]
     assert sorted(described) == sorted(parameters)
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_no_description_is_left_unfilled(name):
+    cls = getattr(multikernel, name)
+    for attribute in dir(cls):
+        member = inspect.getattr_static(cls, attribute)
+        text = getattr(getattr(member, "fn", member), "__doc__", None) or ""
+        assert not re.search(r"^ *<[a-zA-Z_, ]+>$", text, re.M), attribute

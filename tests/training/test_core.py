@@ -24,7 +24,7 @@ SETTINGS = Settings("the test", "variance", tol=1e-7)
 
 
 def spec(**options):
-    return Classification("the test", CLASSES[CODES], CODES, CLASSES, None, **options)
+    return Classification("the test", CODES, CLASSES, None, **options)
 
 
 @pytest.mark.parametrize("multiclass", ["joint", "ovr", "ovo"])
@@ -66,7 +66,7 @@ def test_the_mean_of_folds_is_a_feasible_start():
     rows = [np.flatnonzero(np.arange(60) % 3 != k) for k in range(3)]
     fits = []
     for part in rows:
-        own = replace(spec(), y=CLASSES[CODES[part]], codes=CODES[part])
+        own = replace(spec(), codes=CODES[part])
         fits.append(found_by(train(prepare(KERNELS, X[part], None, SETTINGS), own, SETTINGS), part))
     prepared = prepare(KERNELS, X, None, SETTINGS)
     targets = spec()(prepared)

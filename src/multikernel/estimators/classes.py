@@ -12,9 +12,11 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.metaestimators import available_if
 
 from multikernel.estimators.base import BaseMKL
+from multikernel.estimators.docstrings import documented
 from multikernel.losses import Logistic, Multinomial
 
 
+@documented
 class ClassifierFace(ClassifierMixin, BaseMKL):
     """A classifier: one output for two classes, one for each of more, or one for each pair of them."""
 
@@ -23,10 +25,7 @@ class ClassifierFace(ClassifierMixin, BaseMKL):
     def decision_function(self, X: Any) -> np.ndarray:
         """Return how clearly each sample belongs to each class.
 
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame of shape (n_samples, n_features), or KernelStack
-            Samples.
+        <samples>
 
         Returns
         -------
@@ -42,10 +41,7 @@ class ClassifierFace(ClassifierMixin, BaseMKL):
     def predict(self, X: Any) -> np.ndarray:
         """Return the class of each sample.
 
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame of shape (n_samples, n_features), or KernelStack
-            Samples.
+        <samples>
 
         Returns
         -------
@@ -100,6 +96,7 @@ def _has_probabilities(estimator: Any) -> bool:
     return True
 
 
+@documented
 class ProbabilityFace(ClassifierFace):
     """A classifier whose loss may have probabilities: the multinomial and the logistic one."""
 
@@ -114,10 +111,7 @@ class ProbabilityFace(ClassifierFace):
         none of pairs, and none of the joint logistic loss, which is that of the largest wrong class. For other losses
         see `sklearn.calibration.CalibratedClassifierCV`.
 
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame of shape (n_samples, n_features), or KernelStack
-            Samples.
+        <samples>
 
         Returns
         -------
@@ -130,10 +124,7 @@ class ProbabilityFace(ClassifierFace):
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """Return the logarithms of the probabilities, exact also where those are too small for a number.
 
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame of shape (n_samples, n_features), or KernelStack
-            Samples.
+        <samples>
 
         Returns
         -------

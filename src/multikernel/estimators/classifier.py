@@ -128,7 +128,7 @@ class MKLClassifier(ProbabilityFace):
     def _spec(self, samples: Samples) -> Classification:
         """Return the problems of the samples."""
         return Classification(
-            type(self).__name__, samples.y, samples.codes, samples.classes, samples.weight, self.loss, self.C,
+            type(self).__name__, samples.codes, samples.classes, samples.weight, self.loss, self.C,
             self.norm, self.multiclass, self.class_weight, self.fit_intercept, self.output_kernels,
         )  # fmt: skip
 

@@ -136,10 +136,7 @@ class DiscriminantMKLClassifier(TransformerMixin, ClassifierFace):
     def transform(self, X: Any) -> np.ndarray:
         """Return the samples in the discriminant space.
 
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame of shape (n_samples, n_features), or KernelStack
-            Samples.
+        <samples>
 
         Returns
         -------
@@ -151,10 +148,7 @@ class DiscriminantMKLClassifier(TransformerMixin, ClassifierFace):
     def decision_function(self, X: Any) -> np.ndarray:
         """Return how near each sample is to each class in the discriminant space.
 
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame of shape (n_samples, n_features), or KernelStack
-            Samples.
+        <samples>
 
         Returns
         -------

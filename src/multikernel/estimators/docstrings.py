@@ -113,6 +113,11 @@ history_ : dict of ndarrays
     lower, gap, active and, with early stopping, score.
 gram_ : GramInfo
     How the kernels were kept: kind, dtype, nbytes.""",
+    "samples": """
+Parameters
+----------
+X : array, sparse matrix or data frame of shape (n_samples, n_features), or KernelStack
+    Samples.""",
     "fit": """
 Parameters
 ----------
@@ -195,7 +200,9 @@ def documented(cls: _Class) -> _Class:
         lines = [line for name in re.split(r",\s*", match[2]) for line in SHARED[name].strip("\n").splitlines()]
         return "\n".join(match[1] + line if line else line for line in lines)
 
-    for each in (cls, *(each for each in vars(cls).values() if callable(each))):
+    # a method that is there for some parameters only is kept as ``fn``
+    methods = [getattr(each, "fn", each) for each in vars(cls).values()]
+    for each in (cls, *filter(callable, methods)):
         if each.__doc__:
             each.__doc__ = re.sub(r"^( +)<([a-zA-Z_, \n]+)>$", described, each.__doc__, flags=re.M)
     return cls

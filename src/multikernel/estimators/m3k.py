@@ -138,7 +138,7 @@ class M3KClassifier(ClassifierFace):
     def _spec(self, samples: Samples) -> MarginClassification:
         """Return the problem of the samples."""
         return MarginClassification(
-            type(self).__name__, samples.y, samples.codes, samples.classes, samples.weight, C=self.C, norm=self.norm,
+            type(self).__name__, samples.codes, samples.classes, samples.weight, C=self.C, norm=self.norm,
             multiclass="products", class_weight=self.class_weight, fit_intercept=False, gamma0=self.gamma0,
             gamma0_fraction=self.gamma0_fraction,
         )  # fmt: skip

@@ -171,10 +171,7 @@ class MKLOneClass(OutlierMixin, BaseMKL):
     def score_samples(self, X: Any) -> np.ndarray:
         """Return how far each sample lies from the origin, in the direction learned.
 
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame of shape (n_samples, n_features), or KernelStack
-            Samples.
+        <samples>
 
         Returns
         -------
@@ -186,10 +183,7 @@ class MKLOneClass(OutlierMixin, BaseMKL):
     def decision_function(self, X: Any) -> np.ndarray:
         """Return the signed distance from the border, in units of the score.
 
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame of shape (n_samples, n_features), or KernelStack
-            Samples.
+        <samples>
 
         Returns
         -------
@@ -201,10 +195,7 @@ class MKLOneClass(OutlierMixin, BaseMKL):
     def predict(self, X: Any) -> np.ndarray:
         """Return 1 for inliers and -1 for outliers.
 
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame of shape (n_samples, n_features), or KernelStack
-            Samples.
+        <samples>
 
         Returns
         -------

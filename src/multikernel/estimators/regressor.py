@@ -15,16 +15,14 @@ from multikernel.training.targets import REGRESSION, Regression
 REGRESSOR_RULES = {"loss": loss_rule(REGRESSION, "regression"), "gram": GRAM_OR_FEATURES}
 
 
+@documented
 class RegressorFace(RegressorMixin, BaseMKL):
     """A regressor: the outputs are the predictions."""
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the predicted target of each sample.
 
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame of shape (n_samples, n_features), or KernelStack
-            Samples.
+        <samples>
 
         Returns
         -------

@@ -126,8 +126,8 @@ class Classification:
     ----------
     owner : str
         Name of the estimator, for error sentences.
-    y, codes, classes : ndarrays
-        Classes of the samples, as given and as positions in ``classes``.
+    codes, classes : ndarrays
+        The classes, and the position of each sample's class among them.
     weight : ndarray or None
         Sample weights, None for ones.
     loss : str or Loss
@@ -137,7 +137,6 @@ class Classification:
     """
 
     owner: str
-    y: np.ndarray
     codes: np.ndarray
     classes: np.ndarray
     weight: np.ndarray | None

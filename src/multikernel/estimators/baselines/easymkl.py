@@ -120,19 +120,7 @@ class EasyMKLClassifier(ClassifierFace):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> EasyMKLClassifier:
         """Learn the weights of the kernels and the decision function.
 
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame of shape (n_samples, n_features), or KernelStack
-            Training samples.
-        y : array of shape (n_samples,)
-            Classes, of any type.
-        sample_weight : array of shape (n_samples,), optional
-            Weights; they count as repetitions would, and samples of weight zero are left out.
-
-        Returns
-        -------
-        EasyMKLClassifier
-            The fitted estimator.
+        <fit>
         """
         check_parameters(self, lam=RULES["nu"])
         samples = check_classes(self, X, y, sample_weight)

@@ -26,6 +26,7 @@ from multikernel.estimators.baselines.online_loops import STREAM
 from multikernel.estimators.baselines.online_run import Penalty, Result, Sample, power_for
 from multikernel.estimators.baselines.weights import shares
 from multikernel.estimators.classes import ClassifierFace
+from multikernel.estimators.docstrings import documented
 from multikernel.estimators.validation import (
     GRAM_OR_FEATURES,
     RULES,
@@ -81,6 +82,7 @@ def _takes_streams(estimator: Any) -> bool:
     return True
 
 
+@documented
 class OnlineMKL(ClassifierFace):
     """Base class of the online learners; the parameters are those of its subclasses."""
 
@@ -106,19 +108,7 @@ class OnlineMKL(ClassifierFace):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Learn a predictor from zero.
 
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame of shape (n_samples, n_features), or KernelStack
-            Training samples.
-        y : array of shape (n_samples,)
-            Classes, of any type.
-        sample_weight : array of shape (n_samples,), optional
-            Weights; they count as repetitions would, and samples of weight zero are left out.
-
-        Returns
-        -------
-        estimator
-            The fitted estimator.
+        <fit>
         """
         check_parameters(self, **_OWN)
         samples = check_classes(self, X, y, sample_weight)

@@ -165,10 +165,7 @@ class TwoStage(BaseMKL):
     def predict(self, X: Any) -> np.ndarray:
         """Return the prediction of each sample.
 
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame of shape (n_samples, n_features), or KernelStack
-            Samples.
+        <samples>
 
         Returns
         -------
@@ -284,10 +281,7 @@ class TwoStageClassifier(ClassifierMixin, TwoStage):
     def decision_function(self, X: Any) -> np.ndarray:
         """Return the decision function of the classifier, where it has one.
 
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame of shape (n_samples, n_features), or KernelStack
-            Samples.
+        <samples>
 
         Returns
         -------
@@ -300,10 +294,7 @@ class TwoStageClassifier(ClassifierMixin, TwoStage):
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return the probability of each class, where the classifier has them.
 
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame of shape (n_samples, n_features), or KernelStack
-            Samples.
+        <samples>
 
         Returns
         -------
