@@ -62,6 +62,7 @@ class MixedPredictor:
         return self.mixture.map(X, getattr(self.predictor, method), n_threads)
 
 
+@documented
 class TwoStage(BaseMKL):
     """What both two-stage estimators share."""
 
