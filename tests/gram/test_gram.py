@@ -314,12 +314,15 @@ def test_other_sizes_are_refused(wrong):
 
 def test_free_memory_is_that_of_the_system_or_of_the_container(tmp_path, monkeypatch):
     assert 0 < free_memory() < 1e15
+    (tmp_path / "meminfo").write_text("MemTotal: 10 kB\nMemAvailable:    7 kB\n")
+    assert storage._system_memory(str(tmp_path / "meminfo")) == 7 * 1024
     system = SimpleNamespace(virtual_memory=lambda: SimpleNamespace(available=700))
     monkeypatch.setitem(sys.modules, "psutil", system)
-    monkeypatch.setattr(storage, "_group_memory", lambda: None)
-    assert free_memory() == 700
-    monkeypatch.undo()
-    monkeypatch.setitem(sys.modules, "psutil", system)
+    assert storage._system_memory(str(tmp_path / "nothing")) == 700
+    monkeypatch.setattr(storage, "_system_memory", lambda: 700.0)
+    with monkeypatch.context() as patch:
+        patch.setattr(storage, "_group_memory", lambda: None)
+        assert free_memory() == 700
     (tmp_path / "memory.max").write_text("1000\n")
     (tmp_path / "memory.current").write_text("400\n")
     assert storage._group_memory(str(tmp_path)) == 600

@@ -20,7 +20,7 @@ from functools import partial
 import numpy as np
 from numba import njit
 
-from multikernel.threads import ROWS, Team
+from multikernel.threads import ROWS, RUN, Team
 
 
 @dataclass(frozen=True)
@@ -240,9 +240,9 @@ def largest_asymmetry(K: np.ndarray) -> float:
 
 
 def _weights(n: int) -> np.ndarray:
-    """Return w of random magnitudes and signs: partial sums with it, and their rounding, stay small."""
-    rng = np.random.default_rng(0)
-    return rng.choice([-1.0, 1.0], n) * rng.uniform(1.0, 2.0, n)
+    """Return w of random magnitudes; its sign changes every few entries, so that partial sums stay small."""
+    magnitudes = np.random.default_rng(0).uniform(1.0, 2.0, n)
+    return np.where(np.arange(n) // RUN % 2 == 0, magnitudes, -magnitudes)
 
 
 def _into_range(K: np.ndarray, top: float) -> float:

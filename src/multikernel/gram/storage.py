@@ -9,6 +9,7 @@ The n^2 numbers are the rows of the combined kernel; only those of support vecto
 
 from __future__ import annotations
 
+import os
 import re
 from numbers import Real
 from pathlib import Path
@@ -57,9 +58,7 @@ def parse_bytes(limit: float | str) -> float:
 
 def free_memory() -> float:
     """Return the bytes of memory that this process may still take, as far as the system tells."""
-    import psutil
-
-    free, group = float(psutil.virtual_memory().available), _group_memory()
+    free, group = _system_memory(), _group_memory()
     return free if group is None else min(free, group)
 
 
@@ -134,6 +133,15 @@ def _size(size: float) -> str:
         (word, by) for word, by in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)) if size >= by or by == 1e3
     )
     return f"{size / by:.3g} {unit}"
+
+
+def _system_memory(path: str = "/proc/meminfo") -> float:
+    # Linux tells in a twentieth of the time that psutil takes, which shows in small fits
+    if os.path.exists(path) and (found := re.search(r"MemAvailable:\s+(\d+) kB", Path(path).read_text())):
+        return 1024.0 * int(found[1])
+    import psutil
+
+    return float(psutil.virtual_memory().available)
 
 
 def _group_memory(folder: str = "/sys/fs/cgroup") -> float | None:

@@ -17,8 +17,9 @@ from multikernel.gram.base import Combined, HostRows, Outputs
 from multikernel.gram.cholesky import ridges
 from multikernel.machines.base import ON_BOUND, PATIENCE, ROUNDING, ConicMachine, Curvature, Machine
 from multikernel.machines.box_loops import CONVERGED, NEEDS_ROW, OUT_OF_STEPS, ascend, balance, smo
-from multikernel.threads import ROWS
 
+# combined rows formed together when one is missing: more rows mean fewer calls, and more rows that are never read
+_BATCH = 32
 # length of a pair's step in units of the exact one: fewer steps to tight tolerances against more where few are needed
 _RELAX = 1.5
 
@@ -268,7 +269,7 @@ def _wanted_rows(row, have, G, up, low, top, bottom) -> np.ndarray:
     violation = np.maximum(G + up - middle, middle - (G + low))
     violation[have] = -np.inf
     violation[row] = np.inf
-    m = min(ROWS, len(G))
+    m = min(_BATCH, len(G))
     rows = np.argpartition(-violation, m - 1)[:m]
     return np.sort(rows[violation[rows] > 0])
 

@@ -56,6 +56,7 @@ class _State:
     rest: Any = None
     damping: float = 1.0
     interleaving: bool = True
+    weights_first: bool = False
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,9 @@ class Newton(Solver):
 
     def start(self, point: Point, tol: float) -> _State:
         interleaving = not point.problem.mixing.is_singleton(len(point.beta))
-        return _State(tol, (point.beta, point.a), InOut(point), interleaving=interleaving)
+        # a machine whose own start is not zero tells about the weights, of which nothing is known yet
+        weights_first = bool(point.q.any() and np.ptp(point.beta) == 0)
+        return _State(tol, (point.beta, point.a), InOut(point), interleaving=interleaving, weights_first=weights_first)
 
     def step(self, point: Point, state: _State, certificate: Certificate) -> Step:
         gap = certificate.relative
@@ -117,7 +120,7 @@ class Newton(Solver):
         return min(2, self.epochs)
 
     def _interleave(self, point: Point, state: _State, accuracy: float) -> None:
-        if state.epochs:
+        if state.epochs or state.weights_first:
             point.set_weights(point.problem.mixing.closed_form(point.beta, point.q, relax=1.6))
         if offers(point.problem, "machine.partial_solve"):
             point.partial_solve(accuracy, max(20, self.size * point.problem.gram.n_samples // 2000))
