@@ -12,6 +12,20 @@ from dataclasses import dataclass
 import numpy as np
 
 NORMS = (1.0, 1.1, 4 / 3, 2.0, 3.0, 10.0, np.inf)
+POLYHEDRAL = (1.0, np.inf)
+
+# a new solver is one line, and inherits the batteries of tests/solvers
+SOLVERS = {
+    # solver: (norms it applies to, number of problems it is tried on, largest number of iterations)
+    "newton": (NORMS, 420, 200),
+    "active-set": ((1.0,), 120, 200),
+    "silp": (POLYHEDRAL, 210, 500),
+    "sip": (NORMS, 210, 300),
+    "level": (NORMS, 210, 200),
+    "alternating": (NORMS, 280, 5000),
+    "simplemkl": ((1.0,), 120, 500),
+    "qcqp": (NORMS, 210, 1),
+}
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from contextlib import suppress
 import cvxpy as cp
 import numpy as np
 
-# name: (expression, formula) of (f, y)
+# name: (expression, formula) of (f, y); a new loss is one entry here and inherits the battery of tests/losses
 LOSSES = {
     "squared": (lambda f, y: cp.square(y - f), lambda f, y: (y - f) ** 2),
     "squared_hinge": (

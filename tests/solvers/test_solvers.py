@@ -1,6 +1,6 @@
 """Every solver against a general conic solver, on the same random problems; and the contract of the driver.
 
-A new solver is one line of ``SOLVERS`` and inherits the battery.
+A new solver is one line of ``SOLVERS`` in ``problems.py`` and inherits the battery.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from functools import cache
 import numpy as np
 import pytest
 from certificates import assert_feasible, assert_objective, primal_value
-from problems import NORMS, random_problem
+from problems import NORMS, SOLVERS, random_problem
 from reference import conic_solution
 
 from multikernel.gram.dense import DenseGram
@@ -27,19 +27,6 @@ from multikernel.solvers.level import Level
 from multikernel.solvers.qcqp import QCQP
 
 TOL = 1e-6
-POLYHEDRAL = (1.0, np.inf)
-
-SOLVERS = {
-    # solver: (norms it applies to, number of problems it is tried on, largest number of iterations)
-    "newton": (NORMS, 420, 200),
-    "active-set": ((1.0,), 120, 200),
-    "silp": (POLYHEDRAL, 210, 500),
-    "sip": (NORMS, 210, 300),
-    "level": (NORMS, 210, 200),
-    "alternating": (NORMS, 280, 5000),
-    "simplemkl": ((1.0,), 120, 500),
-    "qcqp": (NORMS, 210, 1),
-}
 
 # forms of the joint multiclass problem alone, which test_outputs.py tries
 JOINT_FORMS = {"qcqp-compact", "silp-compact"}

@@ -49,9 +49,10 @@ class MKLRegressor(RegressorFace):
     Parameters
     ----------
     <kernels, norm, C>
-    loss : {"epsilon_insensitive", "squared", "huber", "logcosh"} or Loss, default="epsilon_insensitive"
-        Loss: max(0, |y - f| - epsilon), (y - f)^2, Huber's with delta = 1, log cosh(y - f), or an object of
-        `multikernel.losses` such as ``Huber(delta=0.5)`` or one of your own.
+    loss : {"epsilon_insensitive", "squared", "huber", "logcosh", ...} or Loss, default="epsilon_insensitive"
+        Loss: max(0, |y - f| - epsilon), (y - f)^2, Huber's with delta = 1, log cosh(y - f), another name of
+        `multikernel.losses.named_losses`, or an object of `multikernel.losses` such as ``Huber(delta=0.5)`` or one of
+        your own.
     epsilon : float, default=0.1
         Half the width of the tube in which errors cost nothing, in the units of y; "epsilon_insensitive" only.
     fit_intercept : bool, default=True

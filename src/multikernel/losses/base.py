@@ -19,6 +19,8 @@ class Loss:
 
     Attributes
     ----------
+    name : str, optional
+        What users call the loss; without it, the name of the class.
     task : {"classification", "regression"}
         What y is: labels -1 and 1, or real numbers.
     curvature_bound : float

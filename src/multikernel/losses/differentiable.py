@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from scipy.special import expit, xlogy
@@ -34,6 +35,7 @@ class Squared(Loss):
     array([0.5, 8. ])
     """
 
+    name: ClassVar[str] = "squared"
     C: float | np.ndarray = 1.0
     task: str = "regression"
     curvature_bound: float = 2.0
@@ -66,6 +68,7 @@ class SquaredHinge(Loss):
         Cost of each sample.
     """
 
+    name: ClassVar[str] = "squared_hinge"
     C: float | np.ndarray = 1.0
     task: str = "classification"
     curvature_bound: float = 2.0
@@ -101,6 +104,7 @@ class SmoothHinge(Loss):
         Sharpness, positive: the loss is above the hinge by at most C ln 2 / sigma.
     """
 
+    name: ClassVar[str] = "smooth_hinge"
     C: float | np.ndarray = 1.0
     sigma: float = 10.0
     margin: float = 1.0
@@ -148,6 +152,7 @@ class Logistic(SmoothHinge):
     array([0.693147])
     """
 
+    name: ClassVar[str] = "logistic"
     sigma: float = 1.0
     margin: float = 0.0
 
@@ -166,6 +171,7 @@ class Huber(Loss):
         Where the loss becomes linear, positive, in the units of y.
     """
 
+    name: ClassVar[str] = "huber"
     C: float | np.ndarray = 1.0
     delta: float = 1.0
     task: str = "regression"
@@ -202,6 +208,7 @@ class LogCosh(Loss):
         Cost of each sample.
     """
 
+    name: ClassVar[str] = "logcosh"
     C: float | np.ndarray = 1.0
     task: str = "regression"
     curvature_bound: float = 1.0

@@ -11,6 +11,7 @@ the smallest value depends on a_y alone.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from scipy.special import logsumexp, softmax, xlogy
@@ -47,6 +48,7 @@ class Multinomial(Loss):
     array([1.386294])
     """
 
+    name: ClassVar[str] = "multinomial"
     C: float = 1.0
     task: str = "classification"
     curvature_bound: float = 0.5
@@ -93,6 +95,8 @@ class Multinomial(Loss):
 @dataclass(frozen=True)
 class BinaryMultinomial(Logistic):
     """The multinomial loss of two classes: the logistic loss, under the name that the user gave."""
+
+    name: ClassVar[str] = "multinomial"
 
 
 @dataclass(frozen=True)

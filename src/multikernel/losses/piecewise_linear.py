@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -58,6 +59,7 @@ class Hinge(Loss):
     array([1., 0.])
     """
 
+    name: ClassVar[str] = "hinge"
     C: float | np.ndarray = 1.0
     task: str = "classification"
 
@@ -105,6 +107,7 @@ class EpsilonInsensitive(Loss):
     array([0., 3.])
     """
 
+    name: ClassVar[str] = "epsilon_insensitive"
     C: float | np.ndarray = 1.0
     epsilon: float = 0.1
     task: str = "regression"

@@ -112,7 +112,7 @@ def refusal(name: str, solver: Solver, problem: Problem) -> str | None:
     >>> from multikernel.mixing.norms import Ball
     >>> problem = Problem(DenseGram(np.eye(2)[None]), SVC(np.array([-1.0, 1.0])), Ball(2.0))
     >>> refusal("silp", get_solver("silp"), problem)
-    "The solver 'silp' cannot be used with norm=2: use 'newton', 'sip', 'level', 'alternating' or 'qcqp' instead."
+    "The solver 'silp' cannot be used with norm=2: use 'newton', 'sip', ... instead."
     """
     lacking = missing_needs(solver, problem)
     if not lacking:

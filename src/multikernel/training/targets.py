@@ -17,19 +17,16 @@ from sklearn.utils.class_weight import compute_class_weight
 
 from multikernel.kernels.class_kernels import ClassKernels, class_kernels
 from multikernel.losses import (
-    BinaryMultinomial,
     EpsilonInsensitive,
     Hinge,
-    Huber,
-    LogCosh,
-    Logistic,
     Loss,
     Multinomial,
-    SmoothHinge,
     Squared,
     SquaredHinge,
     joint_form,
+    named_losses,
 )
+from multikernel.losses.joint import BinaryMultinomial
 from multikernel.machines.base import Machine
 from multikernel.machines.descent import Descent
 from multikernel.machines.joint.class_products import ProductCrammerSinger
@@ -42,21 +39,9 @@ from multikernel.machines.svr import SVR
 from multikernel.mixing.norms import mixing_for
 from multikernel.training.core import Prepared, Target
 
-# losses by name; a new one is one line
-CLASSIFICATION: Mapping[str, Loss] = {
-    "hinge": Hinge(),
-    "squared": Squared(),
-    "squared_hinge": SquaredHinge(),
-    "smooth_hinge": SmoothHinge(),
-    "logistic": Logistic(),
-    "multinomial": Multinomial(),
-}
-REGRESSION: Mapping[str, Loss | None] = {
-    "epsilon_insensitive": None,
-    "squared": Squared(),
-    "huber": Huber(),
-    "logcosh": LogCosh(),
-}
+# losses by name; labels are numbers as well: the squared loss serves both
+CLASSIFICATION: Mapping[str, Loss] = named_losses("classification") | {"squared": Squared()}
+REGRESSION: Mapping[str, Loss] = named_losses("regression")
 # losses whose machines have a version on explicit features
 _LINEAR = (Hinge, EpsilonInsensitive, Squared, SquaredHinge)
 
@@ -284,8 +269,9 @@ class Regression:
         return self
 
     def _loss(self) -> Loss:
-        named = REGRESSION[self.loss] if isinstance(self.loss, str) else self.loss
-        return EpsilonInsensitive(epsilon=self.epsilon) if named is None else named
+        if self.loss == "epsilon_insensitive":
+            return EpsilonInsensitive(epsilon=self.epsilon)
+        return REGRESSION[self.loss] if isinstance(self.loss, str) else self.loss
 
     def __call__(self, prepared: Prepared) -> Sequence[Target]:
         """Return the one problem."""
