@@ -109,13 +109,14 @@ def publish(fit: Fit) -> Model:
     own, history = coef[support], tuple({key: np.array(row) for key, row in each.history.items()} for each in found)
     status = tuple(solution.status for solution in found)
     weights = np.array([solution.weights for solution in found])
-    upper, lower = (np.array([getattr(solution, name) for solution in found]) for name in ("upper", "lower"))
-    gap, n_iter = (np.array([getattr(solution, name) for solution in found]) for name in ("gap", "n_iter"))
+    fields = {"objective_": "upper", "dual_objective_": "lower", "duality_gap_": "gap", "n_iter_": "n_iter"}
+    numbers = {name: [getattr(solution, field) for solution in found] for name, field in fields.items()}
+    arrays = {name: np.array(values) for name, values in numbers.items()}
     info = gram_info(prepared.gram)
     names = prepared.names if products is None else tuple(products.names)
-    per_problem: dict[str, Any] = {
-        "weights_": weights, "kernel_contributions_": np.array(shares), "objective_": upper, "dual_objective_": lower,
-        "duality_gap_": gap, "n_iter_": n_iter, "status_": list(status), "history_": list(history),
+    each: dict[str, Any] = {
+        "weights_": weights, "kernel_contributions_": np.array(shares), "status_": list(status),
+        "history_": list(history), **(arrays if len(found) > 1 else numbers),
     }  # fmt: skip
     single = coef.shape[1] == 1
     attributes = {
@@ -124,11 +125,11 @@ def publish(fit: Fit) -> Model:
         "intercept_": float(intercepts[0]) if single else intercepts,
         "solver_": found[0].solver,
         "gram_": info,
-        **(per_problem if len(found) > 1 else {name: values[0] for name, values in per_problem.items()}),
+        **(each if len(found) > 1 else {name: values[0] for name, values in each.items()}),
     }
     return Model(
-        expansion, names, weights, np.array(shares), support, own, intercepts, upper, lower, gap, n_iter, status,
-        history, found[0].solver, info, attributes,
+        expansion, names, weights, np.array(shares), support, own, intercepts, *arrays.values(), status, history,
+        found[0].solver, info, attributes,
     )  # fmt: skip
 
 
