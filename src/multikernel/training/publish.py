@@ -128,8 +128,9 @@ def publish(fit: Fit) -> Model:
         **(each if len(found) > 1 else {name: values[0] for name, values in each.items()}),
     }
     return Model(
-        expansion, names, weights, np.array(shares), support, own, intercepts, *arrays.values(), status, history,
-        found[0].solver, info, attributes,
+        expansion, names, weights, np.array(shares), support, own, intercepts, arrays["objective_"],
+        arrays["dual_objective_"], arrays["duality_gap_"], arrays["n_iter_"], status, history, found[0].solver, info,
+        attributes,
     )  # fmt: skip
 
 
