@@ -5,6 +5,7 @@ import pickle
 import numpy as np
 import pytest
 import sklearn
+from joblib import parallel_config
 from problems_search import CS, CV, EXACT, FIXED, KERNELS, STACK, WEIGHT, N, T, X, Y, compare, cosine_of
 from scipy import sparse
 from sklearn.base import clone
@@ -257,3 +258,13 @@ def test_the_active_set_takes_every_machine(options):
         MKLClassifier(FIXED, solver=solver, tol=1e-6, **options).fit(X, y) for solver in ("active-set", "newton")
     )
     assert one.status_ == "converged" and one.objective_ == pytest.approx(other.objective_, rel=2e-6)
+
+
+@pytest.mark.parametrize("backend", ["threading", "loky"])
+def test_folds_run_at_once_in_a_context_of_joblib(backend):
+    search = MKLClassifierCV(FIXED, Cs=CS, cv=CV, loss="logistic", scoring="neg_log_loss", tol=1e-6)
+    alone = clone(search).fit(X, Y)
+    with parallel_config(backend, n_jobs=2):
+        together = clone(search).fit(X, Y)
+    np.testing.assert_allclose(together.cv_results_["mean_test_score"], alone.cv_results_["mean_test_score"], rtol=1e-4)
+    np.testing.assert_allclose(together.weights_, alone.weights_, atol=1e-4)

@@ -13,9 +13,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from joblib import Parallel, delayed, effective_n_jobs
 from sklearn.utils import _safe_indexing
 
+from multikernel.estimators.splits import Split
 from multikernel.estimators.validation import Samples, kept_samples
+from multikernel.gram.storage import default_limit, parse_bytes
 from multikernel.model_selection.scoring import score_of
 from multikernel.solution import INTERRUPTED
 from multikernel.training.core import Fit, Prepared, Settings
@@ -110,6 +113,21 @@ def paths(points: Sequence[Mapping[str, Any]]) -> list[list[int]]:
         sorted(found[key], key=lambda i: -points[i].get("C", 0.0))
         for key in sorted(found, key=lambda key: norms.index(key[0]))
     ]
+
+
+def run_folds(job: Job, splits: Sequence[Split]) -> list[FoldResult]:
+    """Train and score every point on every fold: one fold after the other, or as joblib's context says.
+
+    In a context such as ``joblib.parallel_config("loky", n_jobs=4)``, or one of a cluster, folds run at once and share
+    the threads and the memory.
+    """
+    jobs = min(len(splits), effective_n_jobs(None))
+    if jobs == 1:
+        return [run_fold(job, *split) for split in splits]
+    limit = default_limit() if job.settings.memory_limit is None else parse_bytes(job.settings.memory_limit)
+    shared = replace(job.settings, n_threads=max(1, job.settings.n_threads // jobs), memory_limit=limit / jobs)
+    part = replace(job, settings=shared, tell=None)
+    return Parallel(n_jobs=None)(delayed(run_fold)(part, *split) for split in splits)
 
 
 def run_fold(job: Job, rows: np.ndarray, test: np.ndarray) -> FoldResult:

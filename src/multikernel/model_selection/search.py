@@ -38,7 +38,7 @@ from multikernel.estimators.validation import (
     kept_samples,
     with_classes,
 )
-from multikernel.model_selection.folds import FoldResult, Job, run_fold
+from multikernel.model_selection.folds import FoldResult, Job, run_folds
 from multikernel.model_selection.scoring import takes_weight, with_known_outputs
 from multikernel.model_selection.shared_kernels import share_kernels
 from multikernel.threads import single_threaded_blas
@@ -108,7 +108,7 @@ class SearchCV(BaseMKL):
                 points, self.kernels, X, y, weight, self._label, base._spec, self._face(base), settings, shared, scorer,
                 takes_weight(scorer), self.error_score, self._tell(show, len(splits) * len(points)),
             )  # fmt: skip
-            folds = [run_fold(job, *split) for split in splits]
+            folds = run_folds(job, splits)
         self._report(folds, len(points))
         self.cv_results_ = results_table(points, folds)
         self.weights_path_ = weights_path(folds, len(points))
