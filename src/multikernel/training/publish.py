@@ -117,6 +117,11 @@ def publish(fit: Fit) -> Model:
         "weights_": weights, "kernel_contributions_": np.array(shares), "objective_": upper, "dual_objective_": lower,
         "duality_gap_": gap, "n_iter_": n_iter, "status_": list(status), "history_": list(history),
     }  # fmt: skip
+    if len(found) == 1:
+        # its bounds and its number of iterations are plain numbers
+        per_problem = {
+            name: each.item() if getattr(each, "ndim", 0) == 1 else each[0] for name, each in per_problem.items()
+        }
     single = coef.shape[1] == 1
     attributes = {
         "kernel_names_": list(names),
@@ -124,7 +129,7 @@ def publish(fit: Fit) -> Model:
         "intercept_": float(intercepts[0]) if single else intercepts,
         "solver_": found[0].solver,
         "gram_": info,
-        **(per_problem if len(found) > 1 else {name: values[0] for name, values in per_problem.items()}),
+        **per_problem,
     }
     return Model(
         expansion, names, weights, np.array(shares), support, own, intercepts, upper, lower, gap, n_iter, status,
