@@ -8,7 +8,7 @@ Every optimum lies between the two. Both come from per-kernel outputs accumulate
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -19,34 +19,31 @@ from multikernel.problem import Point
 ROUNDING = 1e-12
 
 
-@dataclass(frozen=True)
+@dataclass
 class Certificate:
-    """Bounds on the optimum and the intercept of the primal value."""
+    """Bounds on the optimum and the intercept of the primal value.
+
+    Attributes
+    ----------
+    gap : float
+        upper - lower, at least zero.
+    size : float
+        The denominator of the relative gap: |upper|, or the floor where that is larger.
+    relative : float
+        gap / size; infinite where no upper bound is known.
+    """
 
     upper: float
     lower: float
     intercept: Any
     floor: float
+    gap: float = field(init=False)
+    size: float = field(init=False)
+    relative: float = field(init=False)
 
-    @property
-    def gap(self) -> float:
-        """Absolute gap, at least zero."""
-        return max(self.upper - self.lower, 0.0)
-
-    @property
-    def size(self) -> float:
-        """The denominator of the relative gap: |upper|, or the floor where that is larger."""
-        return max(abs(self.upper), self.floor)
-
-    @property
-    def relative(self) -> float:
-        """Gap relative to the primal value."""
-        return relative_gap(self.upper, self.lower, self.floor)
-
-
-def relative_gap(upper: float, lower: float, floor: float) -> float:
-    """(upper - lower) / max(|upper|, floor), at least zero; infinite where no upper bound is known."""
-    return max(upper - lower, 0.0) / max(abs(upper), floor) if upper < np.inf else np.inf
+    def __post_init__(self) -> None:
+        self.gap, self.size = max(self.upper - self.lower, 0.0), max(abs(self.upper), self.floor)
+        self.relative = self.gap / self.size if self.upper < np.inf else np.inf
 
 
 def certify(point: Point) -> Certificate:
@@ -89,8 +86,8 @@ class Best:
         The best model, None before the first `take`.
     own_gap : float
         Absolute gap of the model, certified by its own coefficients alone.
-    curvature : ndarray of shape (p,)
-        Smallest a' K_k a / a'a so far; clearly negative for a kernel that is not positive semidefinite.
+    converged : bool
+        Whether the relative gap is at most ``tol``.
     idle : int
         Points in a row that have improved neither bound.
     """
@@ -100,31 +97,21 @@ class Best:
         self.certificate = Certificate(np.inf, -np.inf, 0.0, point.problem.machine.floor)
         self.upper = self.own_gap = np.inf
         self.model: Model | None = None
-        self.curvature = np.full(point.problem.gram.n_kernels, np.inf)
+        self.converged = False
         self.idle = 0
 
-    @property
-    def converged(self) -> bool:
-        """Whether the relative gap is at most ``tol``."""
-        return self.certificate.relative <= self.tol
-
-    def take(self, point: Point, lower: float = -np.inf, curvature: np.ndarray | float = np.inf) -> Certificate:
-        """Take the point into account, and a lower bound and curvature known from elsewhere.
-
-        Returns the point's own certificate.
-        """
+    def take(self, point: Point, lower: float = -np.inf) -> Certificate:
+        """Take the point into account, and a lower bound known from elsewhere; return the point's own certificate."""
         now, best = certify(point), self.certificate
-        self.curvature = np.minimum(self.curvature, curvature)
-        if size := float(np.vdot(point.a, point.a)):
-            self.curvature = np.minimum(self.curvature, point.quadratic_forms / size)
         lower = max(best.lower, now.lower, lower)
         eps = ROUNDING * abs(now.upper)
         improved = now.upper < best.upper - eps or lower > best.lower + eps
         self.idle = 0 if improved else self.idle + 1
-        reached = relative_gap(now.upper, lower, now.floor) <= self.tol
+        reached = replace(now, lower=lower).relative <= self.tol
         if now.upper < best.upper or (reached and now.gap < self.own_gap):
             best, self.own_gap = now, now.gap
             self.model = Model(point.beta, point.a, point.outputs.known()[1])
         self.certificate = replace(best, lower=lower)
+        self.converged = self.certificate.relative <= self.tol
         self.upper = min(self.upper, now.upper)
         return now

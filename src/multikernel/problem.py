@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
 from multikernel.gram.base import Gram, Outputs
-from multikernel.machines.base import HasPartialSolve, Machine
+from multikernel.machines.base import Machine
 from multikernel.mixing.base import Mixing
 
 
@@ -55,7 +55,8 @@ class Point:
 
     Outputs are updated when they are read, for the coefficients that changed since; q_k = a'F_k and
     f = sum_k beta_k F_k follow from them, so that what is reported of a point never depends on the precision of the
-    combined matrix. What follows is kept until the point moves: readers must not write into it.
+    combined matrix. What follows is kept until the point moves: readers must not write into it. ``curvature``, shape
+    (p,), is the smallest a'F_k / a'a met so far; it is clearly negative for a kernel that is not positive semidefinite.
 
     Parameters
     ----------
@@ -82,6 +83,7 @@ class Point:
         self.a = problem.machine.start() if a is None else a
         self._outputs = known if isinstance(known, Outputs) else problem.gram.new_outputs(self.a.shape, known)
         self.combined = problem.gram.combined(self.beta)
+        self.curvature = np.full(problem.gram.n_kernels, np.inf)
 
     @property
     def outputs(self) -> Outputs:
@@ -91,14 +93,12 @@ class Point:
         return self._outputs
 
     @cached_property
-    def quadratic_forms(self) -> np.ndarray:
-        """Quadratic forms a' K_k a as they come; a negative one beyond rounding proves a kernel indefinite."""
-        return self.outputs.quadratic_forms()
-
-    @cached_property
     def q(self) -> np.ndarray:
         """Quadratic forms a' K_k a, at least zero, shape (p,)."""
-        return np.maximum(self.quadratic_forms, 0.0)
+        q = self.outputs.quadratic_forms()
+        if size := float(np.vdot(self.a, self.a)):
+            self.curvature = np.minimum(self.curvature, q / size)
+        return np.maximum(q, 0.0)
 
     @cached_property
     def support(self) -> float:
@@ -120,32 +120,26 @@ class Point:
         if not np.array_equal(beta, self.beta):
             self.beta = beta
             self.combined.set_weights(beta)
-            self._forget("f", "primal")
+            for name in ("f", "primal"):
+                self.__dict__.pop(name, None)
 
-    def set_dual(self, a: np.ndarray, kernels: np.ndarray | None = None) -> None:
+    def set_dual(self, a: np.ndarray, known: tuple[np.ndarray, np.ndarray] | None = None) -> None:
         """Move to new coefficients.
 
-        Outputs are updated when they are next read; with ``kernels`` at once, and of these kernels alone: `set_outputs`
-        has to replace those of the others.
+        Outputs are updated when they are next read; at once where ``known`` has some kernels and their outputs.
         """
-        if kernels is not None:
-            self._outputs.update(a, kernels)
+        if known is not None:
+            others = np.setdiff1d(np.arange(len(self.beta)), known[0])
+            self._outputs.update(a, others)
+            self._outputs.put(*known)
         self.a = a
-        self._forget("quadratic_forms", "q", "support", "f", "primal")
+        for name in ("q", "support", "f", "primal"):
+            self.__dict__.pop(name, None)
 
     def take_kernels(self, kernels: np.ndarray, beta: np.ndarray, mixing: Mixing) -> Point:
         """Return a point of some kernels, with their weights, these coefficients, and what is known of the outputs."""
         gram, machine = self.problem.gram.take_kernels(kernels), self.problem.machine
         return Point(Problem(gram, machine, mixing), beta, self.a, self._outputs.take(kernels))
-
-    def set_outputs(self, kernels: np.ndarray, part: Outputs | np.ndarray | float) -> None:
-        """Replace the outputs of some kernels, see `Outputs.put`."""
-        self.outputs.put(kernels, part)
-        self._forget("quadratic_forms", "q", "support", "f", "primal")
-
-    def _forget(self, *names: str) -> None:
-        for name in names:
-            self.__dict__.pop(name, None)
 
     def solve(self, accuracy: float, start: np.ndarray | None = None) -> None:
         """Let the machine improve a at the current weights, to ``accuracy`` in units of the objective.
@@ -167,12 +161,6 @@ class Point:
         while 2.0 * accuracy < (now := self.inner_gap()) < 0.5 * gap:
             gap = now
             self.set_dual(machine.solve(self.combined, self.a, self.f, accuracy))
-
-    def partial_solve(self, accuracy: float, size: int) -> None:
-        """Let a machine that offers it improve about ``size`` of the coefficients at the current weights."""
-        machine = cast(HasPartialSolve, self.problem.machine)
-        self.accuracy = accuracy
-        self.set_dual(machine.partial_solve(self.combined, self.a, self.f, accuracy, size))
 
     def inner_gap(self) -> float:
         """Primal minus dual value of the single-kernel problem at the current weights."""

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from certificates import quadratic_forms, support_value
 
-from multikernel.certificate import Best, Certificate, certify, relative_gap
+from multikernel.certificate import Best, Certificate, certify
 from multikernel.gram.dense import DenseGram
 from multikernel.machines.svc import SVC
 from multikernel.mixing.norms import mixing_for
@@ -22,11 +22,11 @@ def make_point(norm=1, n=20, seed=0):
 
 
 def test_relative_gaps():
-    assert relative_gap(4.0, 3.0, 0.0) == 0.25
-    assert relative_gap(-4.0, -5.0, 0.0) == 0.25
-    assert relative_gap(0.5, 0.25, 2.0) == 0.125
-    assert relative_gap(3.0, 4.0, 0.0) == 0.0
-    assert relative_gap(np.inf, 1.0, 0.0) == np.inf
+    assert Certificate(4.0, 3.0, 0.1, 0.0).relative == 0.25
+    assert Certificate(-4.0, -5.0, 0.1, 0.0).relative == 0.25
+    assert Certificate(0.5, 0.25, 0.1, 2.0).relative == 0.125
+    assert Certificate(3.0, 4.0, 0.1, 0.0).relative == 0.0
+    assert Certificate(np.inf, 1.0, 0.1, 0.0).relative == np.inf
     certificate = Certificate(4.0, 3.0, 0.1, 8.0)
     assert (certificate.gap, certificate.size, certificate.relative) == (1.0, 8.0, 0.125)
     assert Certificate(-4.0, -3.0, 0.1, 2.0).gap == 0.0
@@ -130,12 +130,20 @@ def test_of_equals_the_first_is_kept(monkeypatch):
 
 def test_curvature_is_the_smallest_seen():
     point, _, _ = make_point()
-    best = Best(point, 1e-6)
-    best.take(point)
-    assert np.all(best.curvature == np.inf)
-    point.solve(1e-2)
-    best.take(point)
-    expected = point.quadratic_forms / (point.a @ point.a)
-    np.testing.assert_array_equal(best.curvature, expected)
-    best.take(point, curvature=np.array([-1.0, 5.0, 5.0]))
-    np.testing.assert_array_equal(best.curvature, [-1.0, expected[1], expected[2]])
+    assert not point.q.any() and np.all(point.curvature == np.inf)
+    least = np.full(3, np.inf)
+    for i in range(3):
+        point.set_dual(np.eye(20)[i] - np.eye(20)[i + 5])
+        forms = point.outputs.quadratic_forms()
+        np.testing.assert_array_equal(point.q, forms)
+        least = np.minimum(least, 0.5 * forms)
+        np.testing.assert_allclose(point.curvature, least, rtol=1e-15)
+
+
+def test_forms_below_zero_count_as_zero_but_are_known_by_their_curvature():
+    problem = Problem(
+        DenseGram(np.stack([-np.eye(4), np.eye(4)])), SVC(np.array([1.0, 1.0, -1.0, -1.0])), mixing_for(1)
+    )
+    point = Point(problem, a=np.array([0.5, 0.5, -0.5, -0.5]))
+    np.testing.assert_array_equal(point.q, [0.0, 1.0])
+    np.testing.assert_array_equal(point.curvature, [-1.0, 1.0])

@@ -210,9 +210,7 @@ class PlainSum(Mixing):
     """All weights one (norm infinity): the largest element of the box 0 <= beta <= 1 is optimal."""
 
     norm: float = np.inf
-
-    def is_singleton(self, p):
-        return True
+    is_fixed: ClassVar[bool] = True
 
     def start(self, p):
         return np.ones(p)

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 import numpy as np
 
 from multikernel.problem import Problem, Start
-from multikernel.solvers.base import Solver, Step, missing_needs, offers
+from multikernel.solvers.base import Solver, Step, missing
 
 # name -> module and class; imported when asked for, so that optional libraries load only where they are used
 REGISTRY = {
@@ -26,9 +26,7 @@ REGISTRY = {
     "silp-compact": ("multikernel.solvers.silp", "CompactSILP"),
 }
 
-__all__ = [
-    "REGISTRY", "Solver", "Step", "choose_solver", "get_solver", "missing_needs", "offers", "refusal", "solver_names",
-]  # fmt: skip
+__all__ = ["REGISTRY", "Solver", "Step", "choose_solver", "get_solver", "missing", "solver_names"]
 
 # products with kernels on the classes beyond which their curvature costs more than further inner solutions
 _MANY_PRODUCTS = 300
@@ -63,46 +61,8 @@ def get_solver(name: str) -> Solver:
 def choose_solver(problem: Problem, solver: str | Solver = "auto", start: Start | None = None) -> tuple[str, Solver]:
     """Return the name of a solver and the solver itself; "auto" takes the fastest measured (benchmarks/solvers.py).
 
-    A solver that begins with weight on few of the kernels is wrapped by the active set, under its own name.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from multikernel.gram.dense import DenseGram
-    >>> from multikernel.machines.svc import SVC
-    >>> from multikernel.mixing.norms import Simplex
-    >>> problem = Problem(DenseGram(np.eye(2)[None]), SVC(np.array([-1.0, 1.0])), Simplex())
-    >>> choose_solver(problem)[0]
-    'newton'
-    """
-    if isinstance(solver, str):
-        name = _fastest(problem) if solver == "auto" else solver
-        solver = get_solver(name)
-    else:
-        kind = type(solver).__name__
-        name = next((key for key, (_, attribute) in REGISTRY.items() if attribute == kind), kind.lower())
-    gram = problem.gram
-    if start is None or name == "active-set" or gram.kind == "features" or gram.output_kernel(0) is not None:
-        return name, solver
-    if 0 < np.count_nonzero(start.weights) <= _FEW * gram.n_kernels and offers(problem, "mixing.take_kernels"):
-        from multikernel.solvers.active_set import ActiveSet
-
-        return name, ActiveSet(solver)
-    return name, solver
-
-
-def _fastest(problem: Problem) -> str:
-    gram = problem.gram
-    if gram.kind == "features":
-        return "interleaved"
-    if gram.n_kernels > _MANY_PRODUCTS and gram.output_kernel(0) is not None:
-        return "level" if find_spec("clarabel") else "alternating"
-    lists = offers(problem, "machine.subsample") and not missing_needs(get_solver("active-set"), problem)
-    return "active-set" if gram.kind == "lazy" and gram.n_kernels >= _MANY and lists else "newton"
-
-
-def refusal(name: str, solver: Solver, problem: Problem) -> str | None:
-    """Return the sentence about a solver that does not apply, and about those that do; None where it applies.
+    A solver that begins with weight on few of the kernels is wrapped by the active set, under its own name. A solver
+    that does not apply is an error, whose sentence names those that do.
 
     Examples
     --------
@@ -111,15 +71,44 @@ def refusal(name: str, solver: Solver, problem: Problem) -> str | None:
     >>> from multikernel.machines.svc import SVC
     >>> from multikernel.mixing.norms import Ball
     >>> problem = Problem(DenseGram(np.eye(2)[None]), SVC(np.array([-1.0, 1.0])), Ball(2.0))
-    >>> refusal("silp", get_solver("silp"), problem)
-    "The solver 'silp' cannot be used with norm=2: use 'newton', 'sip', 'level', 'alternating' or 'qcqp' instead."
+    >>> choose_solver(problem)[0]
+    'newton'
+    >>> choose_solver(problem, "silp")
+    Traceback (most recent call last):
+    ValueError: The solver 'silp' cannot be used with norm=2: use 'newton', 'sip', 'level', 'alternating' or 'qcqp' ...
     """
-    lacking = missing_needs(solver, problem)
-    if not lacking:
-        return None
-    met = " and ".join(dict.fromkeys(_user_words(need, problem) for need in lacking))
+    gram = problem.gram
+    if isinstance(solver, str):
+        name = solver
+        if solver == "auto":
+            name = "newton"
+            if gram.kind == "features":
+                name = "interleaved"
+            elif gram.n_kernels > _MANY_PRODUCTS and gram.output_kernel(0) is not None:
+                name = "level" if find_spec("clarabel") else "alternating"
+            elif gram.kind == "lazy" and gram.n_kernels >= _MANY:
+                needs = "machine.subsample", *get_solver("active-set").requires
+                name = "newton" if missing(problem, *needs) else "active-set"
+        solver = get_solver(name)
+    else:
+        kind = type(solver).__name__
+        name = next((key for key, (_, attribute) in REGISTRY.items() if attribute == kind), kind.lower())
+    if absent := missing(problem, *solver.requires):
+        raise ValueError(_refusal(name, solver, problem, absent))
+    if start is None or name == "active-set" or gram.kind == "features" or gram.output_kernel(0) is not None:
+        return name, solver
+    if 0 < np.count_nonzero(start.weights) <= _FEW * gram.n_kernels and not missing(problem, "mixing.take_kernels"):
+        from multikernel.solvers.active_set import ActiveSet
+
+        return name, ActiveSet(solver)
+    return name, solver
+
+
+def _refusal(name: str, solver: Solver, problem: Problem, absent: list[str]) -> str:
+    """Return the sentence about a solver that does not apply, and about those that do."""
+    met = " and ".join(dict.fromkeys(_user_words(need, problem) for need in absent))
     only = f", only with {solver.scope}" if solver.scope else ""
-    *most, last = [repr(other) for other in REGISTRY if not missing_needs(get_solver(other), problem)]
+    *most, last = [repr(other) for other in REGISTRY if not missing(problem, *get_solver(other).requires)]
     instead = f"{', '.join(most)} or {last}" if most else last
     return f"The solver {name!r} cannot be used with {met}{only}: use {instead} instead."
 

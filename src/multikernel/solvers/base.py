@@ -35,8 +35,6 @@ class Step:
         The weights changed by no more than the solver was told to stop at.
     moved : bool
         False where the step has only certified the point at which it found it; it is then no iteration of the history.
-    curvature : ndarray of shape (p,)
-        Smallest a' K_k a / a'a met inside the step, where it moved through several coefficients a.
     """
 
     lower: float = -np.inf
@@ -44,7 +42,6 @@ class Step:
     done: bool = False
     settled: bool = False
     moved: bool = True
-    curvature: np.ndarray | float = np.inf
 
 
 class Solver(ABC):
@@ -68,11 +65,6 @@ class Solver(ABC):
     scope: ClassVar[str] = ""
     certifies_start: ClassVar[bool] = True
 
-    @property
-    def needs(self) -> tuple[str, ...]:
-        """What this solver with its settings requires."""
-        return self.requires
-
     @abstractmethod
     def start(self, point: Point, tol: float) -> Any:
         """Return the state of a run that will stop at relative gap ``tol``."""
@@ -82,8 +74,8 @@ class Solver(ABC):
         """Move the point once; ``certificate`` holds the best bounds so far."""
 
 
-def offers(problem: Problem, ability: str) -> bool:
-    """Whether a part of the problem has an ability, such as "machine.curvature" or "mixing.newton_step".
+def missing(problem: Problem, *abilities: str) -> list[str]:
+    """List the abilities, such as "machine.curvature" or "mixing.newton_step", that the problem does not offer.
 
     Examples
     --------
@@ -92,16 +84,15 @@ def offers(problem: Problem, ability: str) -> bool:
     >>> from multikernel.machines.svc import SVC
     >>> from multikernel.mixing.norms import Ball
     >>> problem = Problem(DenseGram(np.eye(2)[None]), SVC(np.array([-1.0, 1.0])), Ball(2.0))
-    >>> offers(problem, "machine.partial_solve"), offers(problem, "mixing.take_kernels")
-    (True, False)
+    >>> missing(problem, "machine.partial_solve", "mixing.take_kernels")
+    ['mixing.take_kernels']
     """
-    part, name = ability.split(".")
-    return hasattr(getattr(problem, part), name)
-
-
-def missing_needs(solver: Solver, problem: Problem) -> list[str]:
-    """List the required abilities that the problem does not offer."""
-    return [need for need in solver.needs if not offers(problem, need)]
+    absent = []
+    for ability in abilities:
+        part, name = ability.split(".")
+        if not hasattr(getattr(problem, part), name):
+            absent.append(ability)
+    return absent
 
 
 def iterate(point: Point, solver: Solver, best: Best) -> Iterator[tuple[Step, Certificate]]:
@@ -112,6 +103,6 @@ def iterate(point: Point, solver: Solver, best: Best) -> Iterator[tuple[Step, Ce
     state = solver.start(point, best.tol)
     while True:
         step = solver.step(point, state, best.certificate)
-        yield step, best.take(point, step.lower, step.curvature)
+        yield step, best.take(point, step.lower)
         if step.done:
             return

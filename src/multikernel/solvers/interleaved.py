@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import ClassVar, cast
+from typing import cast
 
 import numpy as np
 
@@ -55,7 +55,7 @@ class Interleaved(Solver):
         Accuracy of the inner solver in steps on the cuts, as a fraction of the current gap.
     """
 
-    requires: ClassVar[tuple[str, ...]] = ("machine.epochs",)
+    requires = ("machine.epochs",)
 
     epochs: int = 4
     relax: float = 2.0
@@ -63,8 +63,7 @@ class Interleaved(Solver):
     inner: float = 0.1
 
     def start(self, point: Point, tol: float) -> _State:
-        memory = InOut(point)
-        return _State(tol, memory, point.problem.mixing.is_singleton(len(point.beta)))
+        return _State(tol, InOut(point), len(point.beta) == 1 or point.problem.mixing.is_fixed)
 
     def step(self, point: Point, state: _State, certificate: Certificate) -> Step:
         accuracy = self.inner * inner_accuracy(certificate, state.tol)

@@ -20,7 +20,6 @@ asks for.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -62,7 +61,7 @@ class Level(Solver):
     0.5
     """
 
-    requires: ClassVar[tuple[str, ...]] = ("mixing.cone_rows",)
+    requires = ("mixing.cone_rows",)
 
     fraction: float = 0.5
     inner: float = 0.1

@@ -22,7 +22,7 @@ first answer is not exact enough.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, cast
+from typing import cast
 
 import numpy as np
 from scipy import sparse
@@ -75,7 +75,7 @@ class QCQP(Solver):
     (array([1., 0.]), 0.5, 1)
     """
 
-    requires: ClassVar[tuple[str, ...]] = ("machine.conic", "mixing.support_rows")
+    requires = ("machine.conic", "mixing.support_rows")
 
     memory_limit: float = 2e9
     units: tuple[float, ...] = (1.0, 1.0, 10.0, 0.1)
@@ -129,8 +129,8 @@ class CompactQCQP(QCQP):
     [1.0, 1.0, 1.0, 1.0]
     """
 
-    requires: ClassVar[tuple[str, ...]] = ("machine.compact", "mixing.support_rows")
-    scope: ClassVar[str] = COMPACT_SCOPE
+    requires = ("machine.compact", "mixing.support_rows")
+    scope = COMPACT_SCOPE
 
     def _conic(self, machine: Machine) -> ConicMachine:
         return cast(HasCompact, machine).compact()

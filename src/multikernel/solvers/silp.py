@@ -180,8 +180,8 @@ class CompactSILP(SILP):
         Largest programme attempted, in bytes; about 150 bytes for each entry of each kernel.
     """
 
-    requires: ClassVar[tuple[str, ...]] = ("machine.compact", "mixing.linear_rows")
-    scope: ClassVar[str] = COMPACT_SCOPE
+    requires = ("machine.compact", "mixing.linear_rows")
+    scope = COMPACT_SCOPE
 
     memory_limit: float = 2e9
 

@@ -20,7 +20,6 @@ an in-out step on the cuts collected so far.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -78,7 +77,7 @@ class SimpleMKL(Solver):
     0.5
     """
 
-    requires: ClassVar[tuple[str, ...]] = ("mixing.reduced_gradient",)
+    requires = ("mixing.reduced_gradient",)
 
     inner: float = 0.1
     searches: int = 8

@@ -18,7 +18,6 @@ kernels), and in solving the inner problem only as exactly as the gap asks for.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -59,7 +58,7 @@ class SIP(Solver):
     ('converged', 1.0)
     """
 
-    requires: ClassVar[tuple[str, ...]] = ("mixing.cone_rows",)
+    requires = ("mixing.cone_rows",)
 
     inner: float = 0.1
 
