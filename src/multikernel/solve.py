@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from itertools import islice
 
 import numpy as np
 
-from multikernel.certificate import Best
-from multikernel.problem import Point, Problem, Start
+from multikernel.problem import Best, Point, Problem, Start
 from multikernel.solution import CONVERGED, INTERRUPTED, MAX_ITER, SETTLED, STALLED, Solution
 from multikernel.solvers import Solver, choose_solver
 from multikernel.solvers.base import iterate
@@ -72,10 +72,10 @@ def solve(
     0
     """
     name, algorithm = choose_solver(problem, solver, start)
-    recorder = Recorder(callback, ("time", "upper", "lower", "gap", "active"))
+    recorder = Recorder(callback, {"time": [], "upper": [], "lower": [], "gap": [], "active": []})
     given = () if start is None else (start.weights, start.coef, start.known)
     point = Point(problem, *given)
-    best = Best(point, tol)
+    best = Best(tol)
     if algorithm.certifies_start or max_iter == 0:
         best.take(point)
     status = MAX_ITER
@@ -109,22 +109,20 @@ def solve(
     )  # fmt: skip
 
 
+@dataclass
 class Recorder:
     """History of a run and its callback: what the outer loop shares with learners that run in epochs.
 
-    Parameters
+    Attributes
     ----------
     callback : callable, optional
         Called with every row.
-    columns : tuple of str
-        Columns that the history has even without rows.
-
-    Attributes
-    ----------
     history : dict of lists
-        One entry per row in every column.
+        One entry per row in every column; columns given to begin with are there even without rows.
     n_rows : int
         Number of rows.
+    began : float
+        When the run began.
 
     Examples
     --------
@@ -137,18 +135,16 @@ class Recorder:
     ([0.5, 0.1], 2)
     """
 
-    def __init__(self, callback: Callable[[dict], None] | None = None, columns: tuple[str, ...] = ()) -> None:
-        self.history: dict[str, list] = {}
-        for column in columns:
-            self.history[column] = []
-        self.n_rows = 0
-        self._callback, self._began = callback, time.perf_counter()
+    callback: Callable[[dict], None] | None = None
+    history: dict[str, list] = field(default_factory=dict)
+    n_rows: int = 0
+    began: float = field(default_factory=time.perf_counter)
 
     def record(self, row: dict, **shown: object) -> None:
         """Add a row and the time since the beginning to the history; the callback also gets what is ``shown``."""
-        row = {"time": time.perf_counter() - self._began, **row}
+        row = {"time": time.perf_counter() - self.began, **row}
         for key, value in row.items():
             self.history.setdefault(key, []).append(value)
         self.n_rows += 1
-        if self._callback:
-            self._callback({**row, **shown})
+        if self.callback:
+            self.callback({**row, **shown})

@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import cache
 from itertools import pairwise
+from operator import call
 from threading import Lock
 from typing import Any
 
@@ -93,15 +94,15 @@ class Team:
         calls = list(calls)
         others = min(self.n_threads, len(calls)) - 1
         if others < 1:
-            return [call() for call in calls]
+            return list(map(call, calls))
         if self._pool is None:
             self._pool = ThreadPoolExecutor(self.n_threads - 1, thread_name_prefix="multikernel")
         results: list = [None] * len(calls)
         queue = enumerate(calls)
 
         def work() -> None:
-            for i, call in queue:
-                results[i] = call()
+            for i, task in queue:
+                results[i] = task()
 
         futures = [self._pool.submit(work) for _ in range(others)]
         try:

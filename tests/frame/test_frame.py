@@ -9,12 +9,11 @@ from problems import random_problem
 from scipy.linalg import LinAlgError
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from multikernel.certificate import Best, Certificate, certify
 from multikernel.gram.cholesky import factorise
 from multikernel.gram.dense import DenseGram
 from multikernel.machines.svc import SVC
 from multikernel.mixing.norms import mixing_for
-from multikernel.problem import Point, Problem
+from multikernel.problem import Best, Certificate, Point, Problem
 from multikernel.solve import Recorder
 from multikernel.solvers.cut_model import CutModel
 from multikernel.threads import Team, resolve_threads, single_threaded_blas
@@ -108,7 +107,7 @@ def test_cut_model_bounds_the_optimum_for_any_multipliers(index):
     # J(beta) of a solved point is above every bound
     point = Point(Problem(gram, machine, mixing), beta)
     point.solve(1e-9 * machine.scale)
-    assert certify(point).upper >= bound - 1e-9 * size
+    assert point.certificate.upper >= bound - 1e-9 * size
     assert cuts.bound(rng.random(len(cuts.g))) <= bound + 1e-6 * size
 
 
@@ -119,7 +118,7 @@ def test_relative_gap_has_a_floor_and_is_never_negative():
 
 def test_a_recorder_keeps_rows_and_calls_back():
     rows = []
-    recorder = Recorder(rows.append, ("time", "gap"))
+    recorder = Recorder(rows.append, {"time": [], "gap": []})
     assert recorder.history == {"time": [], "gap": []}
     recorder.record({"gap": 0.5}, coef=1)
     recorder.record({"gap": 0.1, "score": 2.0}, coef=2)
@@ -132,7 +131,7 @@ def test_a_recorder_keeps_rows_and_calls_back():
 def test_the_best_model_has_the_least_primal_value_and_then_the_best_certificate():
     problem = random_problem(3)
     point = Point(Problem(DenseGram(problem.stack), SVC(problem.y, problem.C), mixing_for(1.0)))
-    best = Best(point, 1e-2)
+    best = Best(1e-2)
     assert best.model is None and best.certificate.relative == np.inf and not best.converged
     first = best.take(point)
     assert best.certificate == first and best.idle == 0 and np.array_equal(best.model.weights, point.beta)

@@ -21,13 +21,12 @@ from typing import cast
 
 import numpy as np
 
-from multikernel.certificate import Best, Certificate, Model, certify
 from multikernel.gram.base import Gram
 from multikernel.gram.dense import DenseGram
 from multikernel.gram.host import HostGram
 from multikernel.machines.base import HasSubsample
 from multikernel.mixing.base import HasTakeKernels
-from multikernel.problem import Point, Problem
+from multikernel.problem import Best, Certificate, Point, Problem
 from multikernel.solvers.base import Solver, Step, iterate, missing
 from multikernel.solvers.newton import Newton
 
@@ -53,16 +52,10 @@ class _Run:
     """
 
     def __init__(self, point: Point, solver: Solver, tol: float) -> None:
-        self.point, self.best = point, Best(point, tol)
+        self.point, self.best = point, Best(tol)
         self.best.take(point)
         self.last = Step()
         self._steps = iterate(point, solver, self.best)
-
-    @property
-    def model(self) -> Model:
-        """The best model."""
-        assert self.best.model is not None
-        return self.best.model
 
     def improve(self, most: int, patience: int) -> int:
         """Take at most so many steps; return their number.
@@ -148,7 +141,8 @@ class ActiveSet(Solver):
         some = DenseGram(gram.block(idx), n_threads=n_threads) if fits else gram.take_samples(idx)
         run = _Run(Point(Problem(some, part, problem.mixing)), self.solver, _ROUGHLY)
         run.improve(self.steps, self.patience)
-        return run.model.weights
+        assert run.best.model is not None
+        return run.best.model.weights
 
     def step(self, point: Point, state: _State, certificate: Certificate) -> Step:
         kernels = np.flatnonzero(state.listed)
@@ -161,10 +155,11 @@ class ActiveSet(Solver):
         most = 1 if state.listed.all() else self.steps
         taken = run.improve(most, self.patience)
         # move to the model of the list, and update the outputs of the other kernels
-        weights = np.zeros(len(state.listed))
-        weights[kernels] = run.model.weights
+        weights, model = np.zeros(len(state.listed)), run.best.model
+        assert model is not None
+        weights[kernels] = model.weights
         point.set_weights(weights)
-        point.set_dual(run.model.coef, (kernels, run.model.outputs))
+        point.set_dual(model.coef, (kernels, model.outputs))
         point.curvature[kernels] = np.minimum(point.curvature[kernels], run.point.curvature)
         # a bound on the problem of the list is one on the whole problem where all kernels are listed
         lower = run.best.certificate.lower if state.listed.all() else -np.inf
@@ -176,7 +171,7 @@ class ActiveSet(Solver):
 
     def _revise(self, point: Point, state: _State, exhausted: bool) -> None:
         """List the kernels that are missing, and drop those without weight while the gap halves."""
-        now, q, before = certify(point), point.q, state.listed.copy()
+        now, q, before = point.certificate, point.q, state.listed.copy()
         state.weights = point.beta
         missing = np.flatnonzero(~state.listed & (q > q[state.listed].max()))
         if len(missing):

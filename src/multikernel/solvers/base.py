@@ -15,8 +15,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from multikernel.certificate import Best, Certificate
-from multikernel.problem import Point, Problem
+from multikernel.problem import Best, Certificate, Point, Problem
 
 
 @dataclass

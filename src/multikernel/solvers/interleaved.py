@@ -20,9 +20,8 @@ from typing import cast
 
 import numpy as np
 
-from multikernel.certificate import Certificate, certify
 from multikernel.machines.base import HasEpochs
-from multikernel.problem import Point
+from multikernel.problem import Certificate, Point
 from multikernel.solvers.base import Solver, Step
 from multikernel.solvers.cut_model import InOut, inner_accuracy
 
@@ -98,7 +97,7 @@ class Interleaved(Solver):
 
     def _judge(self, point: Point, state: _State, lower: float) -> None:
         """Keep the best point; where a step brought little, the next is one of the other kind."""
-        now = certify(point)
+        now = point.certificate
         if state.on_cuts and now.upper < state.upper:
             state.best = None
         state.upper = min(state.upper, now.upper)

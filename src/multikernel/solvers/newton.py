@@ -27,13 +27,12 @@ from typing import cast
 
 import numpy as np
 
-from multikernel.certificate import Certificate, certify
 from multikernel.machines.base import HasCurvature, HasPartialSolve
 from multikernel.mixing.base import HasNewtonStep
-from multikernel.problem import Point
+from multikernel.problem import Certificate, Point
 from multikernel.solvers.alternating import Alternating, AlternatingState
 from multikernel.solvers.base import Solver, Step, missing
-from multikernel.solvers.cut_model import InOut, inner_accuracy
+from multikernel.solvers.cut_model import InOut
 
 # relative gap above which steps are computed in single precision, which is faster
 _SINGLE = 1e-3
@@ -98,7 +97,7 @@ class Newton(Solver):
 
     def step(self, point: Point, state: _State, certificate: Certificate) -> Step:
         gap = certificate.relative
-        accuracy = self.inner * inner_accuracy(certificate, state.tol)
+        accuracy = self.inner * max(certificate.gap, 0.3 * state.tol * certificate.size)
         # whole solutions are few: one before a closed-form step, one after
         epochs = self.epochs - (gap > self.reach) if state.partial else min(2, self.epochs)
         lower = -np.inf
@@ -148,7 +147,7 @@ class Newton(Solver):
 
         Returns the lower bound.
         """
-        now = certify(point)
+        now = point.certificate
         upper, lower = now.upper, max(lower, now.lower)
         if state.interleaving:
             state.memory.observe(point)

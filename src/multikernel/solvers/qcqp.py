@@ -27,12 +27,11 @@ from typing import cast
 import numpy as np
 from scipy import sparse
 
-from multikernel.certificate import Best, Certificate
 from multikernel.gram.base import Gram
 from multikernel.machines.base import ConicMachine, HasCompact, HasConic, Machine
 from multikernel.mixing.base import HasSupportRows, Mixing
 from multikernel.mixing.cones import ConeRows, solve_conic
-from multikernel.problem import Point
+from multikernel.problem import Best, Certificate, Point
 from multikernel.solvers.base import Solver, Step
 from multikernel.solvers.conic_cuts import boundary_point
 
@@ -91,7 +90,7 @@ class QCQP(Solver):
     def step(self, point: Point, state: _State, certificate: Certificate) -> Step:
         machine, mixing = point.problem.machine, point.problem.mixing
         unit = size = natural_unit(state.outputs, state.conic)
-        best = Best(point, state.tol)
+        best = Best(state.tol)
         for factor in self.units:
             a, beta = solve_programme(state.outputs, state.conic, mixing, factor * unit, factor * size)
             point.set_weights(boundary_point(beta, mixing))
