@@ -268,16 +268,7 @@ class _MarginSet(Mixing):
 
 @dataclass(frozen=True, eq=False)
 class MarginSimplex(_MarginSet):
-    """Sum of the weights one, kernel margin at least gamma0.
-
-    Parameters
-    ----------
-    table : MarginTable
-        The margins.
-    largest : Largest
-        The largest margin.
-    gamma0 : float
-        Smallest margin, at most the largest feasible one.
+    """Sum of the weights one, kernel margin at least gamma0; see `margin_mixing`.
 
     Examples
     --------
@@ -310,20 +301,9 @@ class MarginSimplex(_MarginSet):
 
 @dataclass(frozen=True, eq=False)
 class MarginBall(_MarginSet):
-    """Norm of the weights at most one (above 1), kernel margin at least gamma0, which is not negative.
+    """Weights whose norm, one above 1, is at most one, with a kernel margin of at least gamma0, which is not negative.
 
     A negative gamma0 would make beta = 0 feasible, and a set on whose boundary the optimum need not lie.
-
-    Parameters
-    ----------
-    table : MarginTable
-        The margins.
-    largest : Largest
-        The largest margin.
-    gamma0 : float
-        Smallest margin, at most the largest feasible one.
-    norm : float
-        Norm of the weights, above 1.
     """
 
     norm: float = 2.0

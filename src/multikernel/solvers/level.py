@@ -45,19 +45,6 @@ class Level(Solver):
         Where between the lower and the upper bound the level lies.
     inner : float
         Accuracy of the inner solver as a fraction of the current gap.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from multikernel.gram.dense import DenseGram
-    >>> from multikernel.machines.svc import SVC
-    >>> from multikernel.mixing.norms import Simplex
-    >>> from multikernel.problem import Problem
-    >>> from multikernel.solve import solve
-    >>> x = np.array([-2.0, -1.0, 1.0, 2.0])
-    >>> K = np.stack([np.outer(x, x), np.eye(4)])
-    >>> round(solve(Problem(DenseGram(K), SVC(np.sign(x)), Simplex()), "level", tol=1e-6).upper, 6)
-    0.5
     """
 
     requires = ("mixing.cone_rows",)

@@ -193,9 +193,7 @@ def solve_programme(
     x, t, s = np.arange(n), np.arange(n, n + p), n + p
     eye = sparse.eye_array(n)
     box = ConeRows(
-        sparse.vstack([-eye, eye]),
-        np.concatenate([-conic.lower, conic.upper]) / unit,
-        (("nonnegative", 2 * n),),
+        sparse.vstack([-eye, eye]), np.concatenate([-conic.lower, conic.upper]) / unit, (("nonnegative", 2 * n),)
     )
     blocks = [(box, x), (support, np.arange(n, n + support.A.shape[1]))]
     if conic.eps:

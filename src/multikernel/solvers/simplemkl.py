@@ -61,19 +61,6 @@ class SimpleMKL(Solver):
         Largest number of inner problems of one line search.
     patience : int
         Steps without half the gap before every second step is an in-out step.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from multikernel.gram.dense import DenseGram
-    >>> from multikernel.machines.svc import SVC
-    >>> from multikernel.mixing.norms import Simplex
-    >>> from multikernel.problem import Problem
-    >>> from multikernel.solve import solve
-    >>> x = np.array([-2.0, -1.0, 1.0, 2.0])
-    >>> K = np.stack([np.outer(x, x), np.eye(4)])
-    >>> round(solve(Problem(DenseGram(K), SVC(np.sign(x)), Simplex()), "simplemkl", tol=1e-6).upper, 6)
-    0.5
     """
 
     requires = ("mixing.reduced_gradient",)

@@ -41,20 +41,6 @@ class SIP(Solver):
     ----------
     inner : float
         Accuracy of the inner solver as a fraction of the current gap.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from multikernel.gram.dense import DenseGram
-    >>> from multikernel.machines.svc import SVC
-    >>> from multikernel.mixing.norms import Ball
-    >>> from multikernel.problem import Problem
-    >>> from multikernel.solve import solve
-    >>> x = np.array([-2.0, -1.0, 1.0, 2.0])
-    >>> K = np.stack([np.outer(x, x), np.eye(4)])
-    >>> solution = solve(Problem(DenseGram(K), SVC(np.sign(x)), Ball(2.0)), "sip", tol=1e-6)
-    >>> solution.status, round(float(np.linalg.norm(solution.weights)), 9)
-    ('converged', 1.0)
     """
 
     requires = ("mixing.cone_rows",)
