@@ -16,8 +16,8 @@ from multikernel.machines.svc import SVC
 from multikernel.mixing.norms import mixing_for
 from multikernel.problem import Problem
 from multikernel.solve import choose_solver, solve
-from multikernel.solvers import REGISTRY, get_solver, missing_needs
-from multikernel.threads import available_threads
+from multikernel.solvers import REGISTRY, get_solver, missing
+from multikernel.threads import resolve_threads
 
 LIMIT = 300  # outer iterations after which a solver counts as not arriving
 
@@ -40,11 +40,11 @@ def main(n: int) -> None:
     cases.append(("one column each, norm=1 C=10 gap 0.001", linear, labels, 1, 10, 1e-3))
     print(f"{'passes, n = ' + str(n):<42}" + "".join(f"{name:>13}" for name in REGISTRY))
     for title, stack, target, norm, C, tol in cases:
-        problem = Problem(DenseGram(stack, n_threads=available_threads()), SVC(target, C), mixing_for(norm))
+        problem = Problem(DenseGram(stack, n_threads=resolve_threads()), SVC(target, C), mixing_for(norm))
         figures = {}
         for name in REGISTRY:
             # the conic program of several hundred samples takes minutes
-            if missing_needs(get_solver(name), problem) or (name == "qcqp" and n > 100):
+            if missing(problem, *get_solver(name).requires) or (name == "qcqp" and n > 100):
                 continue
             seconds, unit = [], []
             for _ in range(3):

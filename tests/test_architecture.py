@@ -25,7 +25,6 @@ ROOMS = (
     "mixing",
     "machines",
     "problem",
-    "certificate",
     "solution",
     "solvers",
     "solve",

@@ -2,20 +2,24 @@
 
     min_{beta in B}  max_{a in A}  g(a) - 1/2 sum_k beta_k a' K_k a
 
-``Problem`` is what every solver gets, ``Start`` what it may begin with, ``Point`` the pair (beta, a) that it moves.
+``Problem`` is what every solver gets, ``Start`` what it may begin with, ``Point`` the pair (beta, a) that it moves,
+``Certificate`` the bounds that a point gives, ``Best`` the best bounds and the best model of a run.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, cast
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 
 from multikernel.gram.base import Gram, Outputs
-from multikernel.machines.base import HasPartialSolve, Machine
+from multikernel.machines.base import Machine
 from multikernel.mixing.base import Mixing
+
+# values of the objective that differ by less than this fraction count as equal
+ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,38 @@ class Start:
     known: tuple[np.ndarray, np.ndarray] | None = None
 
 
+@dataclass
+class Certificate:
+    """How close to optimal: a rigorous duality gap for any (beta, a), however inexactly it was found.
+
+        upper = 1/2 sum_k beta_k q_k + loss(f + b)     a primal value, b the best intercept
+        lower = g(a) - 1/2 sigma_B(q(a))               a dual value, a feasible
+
+    Every optimum lies between the two. Both come from per-kernel outputs accumulated in float64.
+
+    Attributes
+    ----------
+    gap : float
+        upper - lower, at least zero.
+    size : float
+        The denominator of the relative gap: |upper|, or the floor where that is larger.
+    relative : float
+        gap / size; infinite where no upper bound is known.
+    """
+
+    upper: float
+    lower: float
+    intercept: Any
+    floor: float
+    gap: float = field(init=False)
+    size: float = field(init=False)
+    relative: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.gap, self.size = max(self.upper - self.lower, 0.0), max(abs(self.upper), self.floor)
+        self.relative = self.gap / self.size if self.upper < np.inf else np.inf
+
+
 class Point:
     """Weights beta and coefficients a, with the outputs F_k = K_k a of every kernel in float64.
 
@@ -55,7 +91,8 @@ class Point:
 
     Outputs are updated when they are read, for the coefficients that changed since; q_k = a'F_k and
     f = sum_k beta_k F_k follow from them, so that what is reported of a point never depends on the precision of the
-    combined matrix. What follows is kept until the point moves: readers must not write into it.
+    combined matrix. What follows is kept until the point moves: readers must not write into it. ``curvature``, shape
+    (p,), is the smallest a'F_k / a'a met so far; it is clearly negative for a kernel that is not positive semidefinite.
 
     Parameters
     ----------
@@ -82,6 +119,7 @@ class Point:
         self.a = problem.machine.start() if a is None else a
         self._outputs = known if isinstance(known, Outputs) else problem.gram.new_outputs(self.a.shape, known)
         self.combined = problem.gram.combined(self.beta)
+        self.curvature = np.full(problem.gram.n_kernels, np.inf)
 
     @property
     def outputs(self) -> Outputs:
@@ -91,19 +129,12 @@ class Point:
         return self._outputs
 
     @cached_property
-    def quadratic_forms(self) -> np.ndarray:
-        """Quadratic forms a' K_k a as they come; a negative one beyond rounding proves a kernel indefinite."""
-        return self.outputs.quadratic_forms()
-
-    @cached_property
     def q(self) -> np.ndarray:
         """Quadratic forms a' K_k a, at least zero, shape (p,)."""
-        return np.maximum(self.quadratic_forms, 0.0)
-
-    @cached_property
-    def support(self) -> float:
-        """Support function of the set of weights at q, twice the penalty in the dual value."""
-        return self.problem.mixing.support(self.q)[0]
+        q = self.outputs.quadratic_forms()
+        if size := float(np.vdot(self.a, self.a)):
+            self.curvature = np.minimum(self.curvature, q / size)
+        return np.maximum(q, 0.0)
 
     @cached_property
     def f(self) -> np.ndarray:
@@ -115,37 +146,39 @@ class Point:
         """Primal value of the combined kernel at its best intercept, and that intercept."""
         return self.problem.machine.primal(self.f, float(self.beta @ self.q), self.accuracy)
 
+    @cached_property
+    def certificate(self) -> Certificate:
+        """Bounds on the optimum that this point gives."""
+        machine = self.problem.machine
+        upper, intercept = self.primal
+        lower = machine.dual(self.a) - 0.5 * self.problem.mixing.support(self.q)[0]
+        return Certificate(upper, lower, intercept, machine.floor)
+
     def set_weights(self, beta: np.ndarray) -> None:
         """Move to new weights."""
         if not np.array_equal(beta, self.beta):
             self.beta = beta
             self.combined.set_weights(beta)
-            self._forget("f", "primal")
+            for name in ("f", "primal", "certificate"):
+                self.__dict__.pop(name, None)
 
-    def set_dual(self, a: np.ndarray, kernels: np.ndarray | None = None) -> None:
+    def set_dual(self, a: np.ndarray, known: tuple[np.ndarray, np.ndarray] | None = None) -> None:
         """Move to new coefficients.
 
-        Outputs are updated when they are next read; with ``kernels`` at once, and of these kernels alone: `set_outputs`
-        has to replace those of the others.
+        Outputs are updated when they are next read; at once where ``known`` has some kernels and their outputs.
         """
-        if kernels is not None:
-            self._outputs.update(a, kernels)
+        if known is not None:
+            others = np.setdiff1d(np.arange(len(self.beta)), known[0])
+            self._outputs.update(a, others)
+            self._outputs.put(*known)
         self.a = a
-        self._forget("quadratic_forms", "q", "support", "f", "primal")
+        for name in ("q", "f", "primal", "certificate"):
+            self.__dict__.pop(name, None)
 
     def take_kernels(self, kernels: np.ndarray, beta: np.ndarray, mixing: Mixing) -> Point:
         """Return a point of some kernels, with their weights, these coefficients, and what is known of the outputs."""
         gram, machine = self.problem.gram.take_kernels(kernels), self.problem.machine
         return Point(Problem(gram, machine, mixing), beta, self.a, self._outputs.take(kernels))
-
-    def set_outputs(self, kernels: np.ndarray, part: Outputs | np.ndarray | float) -> None:
-        """Replace the outputs of some kernels, see `Outputs.put`."""
-        self.outputs.put(kernels, part)
-        self._forget("quadratic_forms", "q", "support", "f", "primal")
-
-    def _forget(self, *names: str) -> None:
-        for name in names:
-            self.__dict__.pop(name, None)
 
     def solve(self, accuracy: float, start: np.ndarray | None = None) -> None:
         """Let the machine improve a at the current weights, to ``accuracy`` in units of the objective.
@@ -168,12 +201,68 @@ class Point:
             gap = now
             self.set_dual(machine.solve(self.combined, self.a, self.f, accuracy))
 
-    def partial_solve(self, accuracy: float, size: int) -> None:
-        """Let a machine that offers it improve about ``size`` of the coefficients at the current weights."""
-        machine = cast(HasPartialSolve, self.problem.machine)
-        self.accuracy = accuracy
-        self.set_dual(machine.partial_solve(self.combined, self.a, self.f, accuracy, size))
-
     def inner_gap(self) -> float:
         """Primal minus dual value of the single-kernel problem at the current weights."""
         return self.primal[0] - (self.problem.machine.dual(self.a) - 0.5 * float(self.beta @ self.q))
+
+
+@dataclass(frozen=True)
+class Model:
+    """Weights, coefficients and the outputs of every kernel at one point of a run."""
+
+    weights: np.ndarray
+    coef: np.ndarray
+    outputs: np.ndarray
+
+
+@dataclass
+class Best:
+    """The best bounds and the best model among the points of a run.
+
+    The model is the one with the smallest primal value; once the gap asked for is reached, the one whose own
+    coefficients certify it best.
+
+    Parameters
+    ----------
+    tol : float
+        Relative gap that the run is to reach.
+
+    Attributes
+    ----------
+    certificate : Certificate
+        Primal value and intercept of the model, and the largest lower bound so far.
+    upper : float
+        Smallest primal value so far. The model's own may be larger by less than the gap.
+    model : Model or None
+        The best model, None before the first `take`.
+    own_gap : float
+        Absolute gap of the model, certified by its own coefficients alone.
+    converged : bool
+        Whether the relative gap is at most ``tol``.
+    idle : int
+        Points in a row that have improved neither bound.
+    """
+
+    tol: float
+    certificate: Certificate = field(default_factory=partial(Certificate, np.inf, -np.inf, 0.0, 0.0))
+    upper: float = np.inf
+    model: Model | None = None
+    own_gap: float = np.inf
+    converged: bool = False
+    idle: int = 0
+
+    def take(self, point: Point, lower: float = -np.inf) -> Certificate:
+        """Take the point into account, and a lower bound known from elsewhere; return the point's own certificate."""
+        now, best = point.certificate, self.certificate
+        lower = max(best.lower, now.lower, lower)
+        eps = ROUNDING * abs(now.upper)
+        improved = now.upper < best.upper - eps or lower > best.lower + eps
+        self.idle = 0 if improved else self.idle + 1
+        reached = replace(now, lower=lower).relative <= self.tol
+        if now.upper < best.upper or (reached and now.gap < self.own_gap):
+            best, self.own_gap = now, now.gap
+            self.model = Model(point.beta, point.a, point.outputs.known()[1])
+        self.certificate = replace(best, lower=lower)
+        self.converged = self.certificate.relative <= self.tol
+        self.upper = min(self.upper, now.upper)
+        return now

@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from multikernel.certificate import relative_gap
-
 CONVERGED, MAX_ITER, STALLED, INTERRUPTED = "converged", "max_iter", "stalled", "interrupted"
 # the weights no longer change by more than the solver was told to care for
 SETTLED = "settled"
@@ -27,8 +25,8 @@ class Solution:
         Intercept of the decision function.
     upper, lower : float
         Primal value of this model, and the best lower bound on the optimum.
-    floor : float
-        Smallest denominator of the relative gap.
+    gap : float
+        Their distance relative to the primal value.
     outputs : ndarray of shape (p, n)
         K_k a for every kernel.
     curvature : ndarray of shape (p,)
@@ -50,15 +48,10 @@ class Solution:
     intercept: float
     upper: float
     lower: float
-    floor: float
+    gap: float
     outputs: np.ndarray
     curvature: np.ndarray
     n_iter: int
     status: str
     solver: str
     history: dict[str, list] = field(default_factory=dict)
-
-    @property
-    def gap(self) -> float:
-        """Relative duality gap."""
-        return relative_gap(self.upper, self.lower, self.floor)

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from itertools import islice
-from types import TracebackType
 
 import numpy as np
 
-from multikernel.certificate import Best
-from multikernel.problem import Point, Problem, Start
+from multikernel.problem import Best, Point, Problem, Start
 from multikernel.solution import CONVERGED, INTERRUPTED, MAX_ITER, SETTLED, STALLED, Solution
-from multikernel.solvers import Solver, choose_solver, refusal
+from multikernel.solvers import Solver, choose_solver
 from multikernel.solvers.base import iterate
 from multikernel.threads import single_threaded_blas
 
@@ -73,100 +72,79 @@ def solve(
     0
     """
     name, algorithm = choose_solver(problem, solver, start)
-    if sentence := refusal(name, algorithm, problem):
-        raise ValueError(sentence)
-    recorder = Recorder(callback, ("time", "upper", "lower", "gap", "active"))
-    point = _point(problem, start)
-    best = Best(point, tol)
+    recorder = Recorder(callback, {"time": [], "upper": [], "lower": [], "gap": [], "active": []})
+    given = () if start is None else (start.weights, start.coef, start.known)
+    point = Point(problem, *given)
+    best = Best(tol)
     if algorithm.certifies_start or max_iter == 0:
         best.take(point)
     status = MAX_ITER
-    with recorder, single_threaded_blas():
-        for step, now in islice(iterate(point, algorithm, best), 0 if best.converged else max_iter):
-            row = {
-                "upper": best.upper, "lower": best.certificate.lower, "gap": best.certificate.relative,
-                "active": int(np.count_nonzero(point.beta)), "primal": now.upper, "weights": point.beta, **step.extra,
-            }  # fmt: skip
-            if step.moved:
-                recorder.record(row, coef=point.a, intercept=now.intercept)
-            if best.converged or step.settled:
-                status = SETTLED
-                break
-            if step.done or best.idle >= _STALL * (problem.gram.n_kernels + 4):
-                status = STALLED
-                break
+    try:
+        with single_threaded_blas():
+            for step, now in islice(iterate(point, algorithm, best), 0 if best.converged else max_iter):
+                row = {
+                    "upper": best.upper, "lower": best.certificate.lower, "gap": best.certificate.relative,
+                    "active": int(np.count_nonzero(point.beta)), "primal": now.upper, "weights": point.beta,
+                }  # fmt: skip
+                if step.moved:
+                    recorder.record({**row, **step.extra}, coef=point.a, intercept=now.intercept)
+                if best.converged or step.settled:
+                    status = SETTLED
+                    break
+                if step.done or best.idle >= _STALL * (problem.gram.n_kernels + 4):
+                    status = STALLED
+                    break
+    except KeyboardInterrupt:
+        status = INTERRUPTED
     if best.model is None:
         # interrupted before the first certificate, perhaps in the middle of an update of the outputs
-        best.take(_point(problem, start))
-    return _solution(best, recorder, status, name)
-
-
-def _point(problem: Problem, start: Start | None) -> Point:
-    return Point(problem) if start is None else Point(problem, start.weights, start.coef, start.known)
-
-
-def _solution(best: Best, recorder: Recorder, status: str, name: str) -> Solution:
+        point = Point(problem, *given)
+        best.take(point)
     model, found = best.model, best.certificate
     assert model is not None
-    status = CONVERGED if best.converged else INTERRUPTED if recorder.interrupted else status
     return Solution(
-        model.weights, model.coef, found.intercept, found.upper, min(found.lower, found.upper), found.floor,
-        model.outputs, best.curvature, recorder.n_rows, status, name, recorder.history,
+        model.weights, model.coef, found.intercept, found.upper, min(found.lower, found.upper), found.relative,
+        model.outputs, point.curvature, recorder.n_rows, CONVERGED if best.converged else status, name,
+        recorder.history,
     )  # fmt: skip
 
 
+@dataclass
 class Recorder:
-    """History of a run, its callback, and Ctrl-C: what the outer loop shares with learners that run in epochs.
-
-    Used as a context manager it ends the block at Ctrl-C, and `interrupted` says so afterwards: whatever the run had
-    found by then can still be returned.
-
-    Parameters
-    ----------
-    callback : callable, optional
-        Called with every row.
-    columns : tuple of str
-        Columns that the history has even without rows.
+    """History of a run and its callback: what the outer loop shares with learners that run in epochs.
 
     Attributes
     ----------
+    callback : callable, optional
+        Called with every row.
     history : dict of lists
-        One entry per row in every column.
-    interrupted : bool
-        Whether Ctrl-C ended the block.
+        One entry per row in every column; columns given to begin with are there even without rows.
+    n_rows : int
+        Number of rows.
+    began : float
+        When the run began.
 
     Examples
     --------
-    >>> with Recorder(lambda row: print(row["gap"])) as recorder:
-    ...     for gap in (0.5, 0.1):
-    ...         recorder.record({"gap": gap})
-    ...     raise KeyboardInterrupt
+    >>> recorder = Recorder(lambda row: print(row["gap"]))
+    >>> for gap in (0.5, 0.1):
+    ...     recorder.record({"gap": gap})
     0.5
     0.1
-    >>> recorder.history["gap"], recorder.n_rows, recorder.interrupted
-    ([0.5, 0.1], 2, True)
+    >>> recorder.history["gap"], recorder.n_rows
+    ([0.5, 0.1], 2)
     """
 
-    def __init__(self, callback: Callable[[dict], None] | None = None, columns: tuple[str, ...] = ()) -> None:
-        self.history: dict[str, list] = {column: [] for column in columns}
-        self.interrupted = False
-        self.n_rows = 0
-        self._callback, self._began = callback, time.perf_counter()
+    callback: Callable[[dict], None] | None = None
+    history: dict[str, list] = field(default_factory=dict)
+    n_rows: int = 0
+    began: float = field(default_factory=time.perf_counter)
 
     def record(self, row: dict, **shown: object) -> None:
         """Add a row and the time since the beginning to the history; the callback also gets what is ``shown``."""
-        row = {"time": time.perf_counter() - self._began, **row}
+        row = {"time": time.perf_counter() - self.began, **row}
         for key, value in row.items():
             self.history.setdefault(key, []).append(value)
         self.n_rows += 1
-        if self._callback:
-            self._callback({**row, **shown})
-
-    def __enter__(self) -> Recorder:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> bool:
-        self.interrupted = kind is not None and issubclass(kind, KeyboardInterrupt)
-        return self.interrupted
+        if self.callback:
+            self.callback({**row, **shown})

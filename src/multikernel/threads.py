@@ -12,8 +12,11 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import cache
 from itertools import pairwise
+from operator import call
 from threading import Lock
 from typing import Any
+
+import numpy as np
 
 # bytes that a thread should read at least: waking a thread takes as long as reading some of them
 _WORTH_A_THREAD = 4 << 20
@@ -25,24 +28,20 @@ BLOCK_BYTES = 16 << 20
 RUN = 16
 
 
-def available_threads() -> int:
-    """Number of threads this process may use: its CPU affinity, or less where ``OMP_NUM_THREADS`` says so.
+def resolve_threads(n_jobs: int | None = None) -> int:
+    """Threads for ``n_jobs``: None and -1 mean all that this process may use, -2 all but one, and so on.
 
-    joblib sets that variable in its workers, so nested parallel work does not oversubscribe the machine.
+    Those are its CPU affinity, or less where ``OMP_NUM_THREADS`` says so: joblib sets that variable in its workers,
+    so that nested parallel work does not oversubscribe the machine.
     """
+    if n_jobs is not None and n_jobs >= 0:
+        return n_jobs
     affinity = getattr(os, "sched_getaffinity", None)
     cpus = len(affinity(0)) if affinity else os.cpu_count() or 1
     limit = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
-    return max(1, min(cpus, int(limit))) if limit.isdigit() and int(limit) > 0 else cpus
-
-
-def resolve_threads(n_jobs: int | None) -> int:
-    """Threads for ``n_jobs``: None means all that are available, -1 all, -2 all but one, and so on."""
-    if n_jobs is None:
-        return available_threads()
-    if n_jobs < 0:
-        return max(1, available_threads() + 1 + n_jobs)
-    return n_jobs
+    if limit.isdigit() and int(limit) > 0:
+        cpus = min(cpus, int(limit))
+    return max(1, cpus + 1 + (-1 if n_jobs is None else n_jobs))
 
 
 @cache
@@ -95,15 +94,15 @@ class Team:
         calls = list(calls)
         others = min(self.n_threads, len(calls)) - 1
         if others < 1:
-            return [call() for call in calls]
+            return list(map(call, calls))
         if self._pool is None:
             self._pool = ThreadPoolExecutor(self.n_threads - 1, thread_name_prefix="multikernel")
         results: list = [None] * len(calls)
         queue = enumerate(calls)
 
         def work() -> None:
-            for i, call in queue:
-                results[i] = call()
+            for i, task in queue:
+                results[i] = task()
 
         futures = [self._pool.submit(work) for _ in range(others)]
         try:
@@ -124,5 +123,4 @@ class Team:
         if item_bytes is not None:
             parts = min(parts, n * item_bytes // _WORTH_A_THREAD)
         parts = max(1, parts)
-        edges = [n * i // parts for i in range(parts + 1)]
-        return [(lo, hi) for lo, hi in pairwise(edges) if hi > lo]
+        return list(pairwise((n * np.arange(parts + 1) // parts).tolist())) if n else []

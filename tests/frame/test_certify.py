@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 from certificates import quadratic_forms, support_value
 
-from multikernel.certificate import Best, Certificate, certify, relative_gap
 from multikernel.gram.dense import DenseGram
 from multikernel.machines.svc import SVC
 from multikernel.mixing.norms import mixing_for
-from multikernel.problem import Point, Problem
+from multikernel.problem import Best, Certificate, Point, Problem
 
 
 def make_point(norm=1, n=20, seed=0):
@@ -22,11 +21,11 @@ def make_point(norm=1, n=20, seed=0):
 
 
 def test_relative_gaps():
-    assert relative_gap(4.0, 3.0, 0.0) == 0.25
-    assert relative_gap(-4.0, -5.0, 0.0) == 0.25
-    assert relative_gap(0.5, 0.25, 2.0) == 0.125
-    assert relative_gap(3.0, 4.0, 0.0) == 0.0
-    assert relative_gap(np.inf, 1.0, 0.0) == np.inf
+    assert Certificate(4.0, 3.0, 0.1, 0.0).relative == 0.25
+    assert Certificate(-4.0, -5.0, 0.1, 0.0).relative == 0.25
+    assert Certificate(0.5, 0.25, 0.1, 2.0).relative == 0.125
+    assert Certificate(3.0, 4.0, 0.1, 0.0).relative == 0.0
+    assert Certificate(np.inf, 1.0, 0.1, 0.0).relative == np.inf
     certificate = Certificate(4.0, 3.0, 0.1, 8.0)
     assert (certificate.gap, certificate.size, certificate.relative) == (1.0, 8.0, 0.125)
     assert Certificate(-4.0, -3.0, 0.1, 2.0).gap == 0.0
@@ -37,31 +36,33 @@ def test_relative_gaps():
 def test_a_certificate_is_the_formulas(norm):
     point, stack, y = make_point(norm)
     point.solve(1e-2)
-    found = certify(point)
+    found = point.certificate
     q = quadratic_forms(stack, point.a)
     assert found.lower == pytest.approx(np.abs(point.a).sum() - 0.5 * support_value(q, norm), rel=1e-12)
     f = np.tensordot(point.beta, stack, 1) @ point.a + found.intercept
     hinge = 2.0 * np.maximum(0.0, 1.0 - y * f).sum()
     assert found.upper == pytest.approx(0.5 * point.beta @ q + hinge, rel=1e-12)
     assert found.floor == point.problem.machine.floor
-    assert certify(point) == found
+    # a point of the same weights and coefficients has the same certificate
+    assert Point(point.problem, point.beta, point.a).certificate.lower == pytest.approx(found.lower, rel=1e-12)
 
 
 def test_the_support_function_follows_the_coefficients():
     point, stack, _ = make_point()
     point.solve(1e-1)
-    first = point.support
+    first = point.certificate.lower
     point.solve(1e-8)
-    assert point.support == pytest.approx(quadratic_forms(stack, point.a).max()) and point.support != first
+    now = point.certificate.lower
+    assert now == pytest.approx(np.abs(point.a).sum() - 0.5 * quadratic_forms(stack, point.a).max()) and now > first
 
 
 def test_the_best_of_a_run():
     point, _, _ = make_point()
-    best = Best(point, 1e-6)
+    best = Best(1e-6)
     assert not best.converged and best.model is None and best.upper == np.inf and best.idle == 0
-    assert best.certificate == Certificate(np.inf, -np.inf, 0.0, point.problem.machine.floor)
+    assert best.certificate == Certificate(np.inf, -np.inf, 0.0, 0.0)
     first = best.take(point)
-    assert first == certify(point) == best.certificate and best.idle == 0
+    assert first == point.certificate == best.certificate and best.idle == 0
     assert best.own_gap == first.gap
     # nothing new
     for times in (1, 2):
@@ -84,7 +85,7 @@ def test_the_best_of_a_run():
 
 def test_a_lower_bound_alone_is_progress():
     point, _, _ = make_point()
-    best = Best(point, 1e-9)
+    best = Best(1e-9)
     best.take(point)
     best.take(point)
     assert best.idle == 1
@@ -95,47 +96,55 @@ def test_a_lower_bound_alone_is_progress():
     assert best.idle == 1
 
 
-def best_of(monkeypatch, tol, *bounds):
+def best_of(tol, *bounds):
     """The best of points with given bounds; the weights of the point of number i are i."""
     point, _, _ = make_point()
-    best = Best(point, tol)
+    best = Best(tol)
     for i, (upper, lower) in enumerate(bounds):
-        monkeypatch.setattr("multikernel.certificate.certify", lambda _, u=upper, v=lower: Certificate(u, v, i, 1e-9))
         point.set_weights(np.full(3, float(i)))
+        point.__dict__["certificate"] = Certificate(upper, lower, i, 1e-9)
         best.take(point)
     return best
 
 
-def test_the_model_has_the_smallest_primal_value_before_the_gap_is_reached(monkeypatch):
-    best = best_of(monkeypatch, 1e-3, (10.0, 1.0), (9.0, 0.0), (9.5, 5.0))
+def test_the_model_has_the_smallest_primal_value_before_the_gap_is_reached():
+    best = best_of(1e-3, (10.0, 1.0), (9.0, 0.0), (9.5, 5.0))
     assert best.model.weights[0] == 1 and best.own_gap == 9.0
     assert best.certificate == Certificate(9.0, 5.0, 1, 1e-9) and best.upper == 9.0 and not best.converged
 
 
-def test_the_model_that_certifies_itself_best_is_kept_once_the_gap_is_reached(monkeypatch):
-    best = best_of(monkeypatch, 0.5, (9.0, 0.0), (10.0, 6.0), (10.5, 6.4), (11.0, 6.8))
+def test_the_model_that_certifies_itself_best_is_kept_once_the_gap_is_reached():
+    best = best_of(0.5, (9.0, 0.0), (10.0, 6.0), (10.5, 6.4), (11.0, 6.8))
     assert best.model.weights[0] == 1 and best.own_gap == 4.0
     # the smallest primal value is remembered
     assert best.certificate == Certificate(10.0, 6.8, 1, 1e-9) and best.upper == 9.0 and best.converged
     # a gap of just what was asked for is enough
-    assert best_of(monkeypatch, 0.25, (7.9, 0.0), (8.0, 6.0)).model.weights[0] == 1
-    assert best_of(monkeypatch, 0.25, (8.0, 6.0)).converged
-    assert not best_of(monkeypatch, 0.25, (8.0, 5.9)).converged
+    assert best_of(0.25, (7.9, 0.0), (8.0, 6.0)).model.weights[0] == 1
+    assert best_of(0.25, (8.0, 6.0)).converged
+    assert not best_of(0.25, (8.0, 5.9)).converged
 
 
-def test_of_equals_the_first_is_kept(monkeypatch):
-    assert best_of(monkeypatch, 0.1, (10.0, 1.0), (10.0, 0.0)).model.weights[0] == 0
-    assert best_of(monkeypatch, 0.5, (10.0, 6.0), (11.0, 7.0)).model.weights[0] == 0
+def test_of_equals_the_first_is_kept():
+    assert best_of(0.1, (10.0, 1.0), (10.0, 0.0)).model.weights[0] == 0
+    assert best_of(0.5, (10.0, 6.0), (11.0, 7.0)).model.weights[0] == 0
 
 
 def test_curvature_is_the_smallest_seen():
     point, _, _ = make_point()
-    best = Best(point, 1e-6)
-    best.take(point)
-    assert np.all(best.curvature == np.inf)
-    point.solve(1e-2)
-    best.take(point)
-    expected = point.quadratic_forms / (point.a @ point.a)
-    np.testing.assert_array_equal(best.curvature, expected)
-    best.take(point, curvature=np.array([-1.0, 5.0, 5.0]))
-    np.testing.assert_array_equal(best.curvature, [-1.0, expected[1], expected[2]])
+    assert not point.q.any() and np.all(point.curvature == np.inf)
+    least = np.full(3, np.inf)
+    for i in range(3):
+        point.set_dual(np.eye(20)[i] - np.eye(20)[i + 5])
+        forms = point.outputs.quadratic_forms()
+        np.testing.assert_array_equal(point.q, forms)
+        least = np.minimum(least, 0.5 * forms)
+        np.testing.assert_allclose(point.curvature, least, rtol=1e-15)
+
+
+def test_forms_below_zero_count_as_zero_but_are_known_by_their_curvature():
+    problem = Problem(
+        DenseGram(np.stack([-np.eye(4), np.eye(4)])), SVC(np.array([1.0, 1.0, -1.0, -1.0])), mixing_for(1)
+    )
+    point = Point(problem, a=np.array([0.5, 0.5, -0.5, -0.5]))
+    np.testing.assert_array_equal(point.q, [0.0, 1.0])
+    np.testing.assert_array_equal(point.curvature, [-1.0, 1.0])

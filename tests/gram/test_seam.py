@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import multikernel
-from multikernel.certificate import certify
 from multikernel.gram.base import Combined, Gram, Outputs
 from multikernel.gram.cholesky import factor_or_none
 from multikernel.gram.dense import DenseGram
@@ -209,8 +208,8 @@ def test_machines_and_grams_are_not_changed_by_what_is_asked_of_them(kind):
         point = Point(problem, beta, starts[1])
         solved = Point(problem, beta, starts[0])
         solved.solve(1e-3 * machine.scale)
-        yield from (lambda: [certify(point).upper, certify(point).lower], lambda: point.q)
-        yield from (lambda: solved.a, lambda: [certify(solved).upper, certify(solved).lower])
+        yield from (lambda: [point.certificate.upper, point.certificate.lower], lambda: point.q)
+        yield from (lambda: solved.a, lambda: [solved.certificate.upper, solved.certificate.lower])
         yield lambda: machine.solve(gram.combined(beta), starts[1], point.f, 1e-2 * machine.scale)
         yield lambda: machine.curvature(gram.combined(beta), solved.a, solved.f, solved.outputs).H
         if hasattr(machine, "partial_solve"):
@@ -264,7 +263,7 @@ def test_outputs_are_updated_once_when_they_are_read(monkeypatch):
     for _ in range(2):
         np.testing.assert_allclose(point.q, np.einsum("kij,i,j->k", STACK, starts[2], starts[2]))
         np.testing.assert_allclose(point.f, np.tensordot(point.beta, STACK, 1) @ starts[2])
-        certify(point)
+        point.certificate
     assert len(updates) == 1 and updates[0] is starts[2]
     # other weights ask for no outputs of single kernels
     point.set_weights(np.eye(6)[0])

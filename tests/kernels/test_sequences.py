@@ -274,7 +274,7 @@ def test_rows_are_shared_among_threads(texts, monkeypatch):
     long = [a + b for a in texts[:34] for b in texts[:34]][:1100]
     kernels = (WeightedDegree(4), Spectrum(8), Spectrum(3), LocalAlignment())
     alone = [kernel(long[: 1100 if not isinstance(kernel, LocalAlignment) else 50]) for kernel in kernels]
-    monkeypatch.setattr("multikernel.kernels.sequences.base.available_threads", lambda: 3)
+    monkeypatch.setattr("multikernel.kernels.sequences.base.resolve_threads", lambda: 3)
     monkeypatch.setattr("multikernel.kernels.sequences.base.ROWS", 5)
     for kernel, K in zip(kernels, alone, strict=True):
         assert np.array_equal(kernel(long[: len(K)]), K)

@@ -37,7 +37,6 @@ def calls(mixing, seed):
     beta, q, A = rng.dirichlet(np.ones(P)), rng.random(P), rng.normal(size=(P, P))
     return [
         ("start", (P,)),
-        ("is_singleton", (P,)),
         ("support", (q,)),
         ("make_feasible", (beta,)),
         ("violated_row", (beta,)),
@@ -77,7 +76,7 @@ def test_nothing_can_be_assigned(kind):
 
 def test_the_contract_is_short():
     methods = [name for name, _ in inspect.getmembers(Mixing, inspect.isfunction) if not name.startswith("_")]
-    assert len(methods) == 8
+    assert len(methods) == 7
 
 
 @pytest.mark.parametrize("norm", [1, 2.0])

@@ -115,7 +115,7 @@ def test_what_a_set_says_of_itself(r):
     mixing = mixing_for(r)
     assert mixing.norm == r and mixing.description == f"norm={r:g}"
     assert mixing.is_simplex == (r == 1)
-    assert mixing.is_singleton(1) and mixing.is_singleton(2) == (r == np.inf)
+    assert mixing.is_fixed == (r == np.inf)
     beta = mixing.start(4)
     assert np.ptp(beta) == 0 and norm_of(beta, r) == pytest.approx(1.0)
     assert mixing.make_feasible(beta) is beta

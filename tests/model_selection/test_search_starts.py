@@ -7,7 +7,6 @@ from sklearn.datasets import load_iris
 from sklearn.model_selection import ShuffleSplit
 
 from multikernel import MKLClassifier, MKLClassifierCV, stack_kernels
-from multikernel.certificate import certify
 from multikernel.gram.dense import DenseGram
 from multikernel.kernels import rbf_family
 from multikernel.machines.ridge import Ridge as RidgeMachine
@@ -54,7 +53,7 @@ def test_the_refit_starts_from_the_folds(multiclass, cv, monkeypatch):
         beta, a = start.weights, start.coef
         assert np.all(beta >= 0) and beta.sum() == pytest.approx(1.0)
         np.testing.assert_allclose(problem.machine.make_feasible(a), a, atol=1e-9)
-        warm, cold = certify(Point(problem, beta, a)), certify(Point(problem))
+        warm, cold = Point(problem, beta, a).certificate, Point(problem).certificate
         # random splits leave samples out, which the mean knows nothing of
         assert warm.gap < (0.5 if cv is CV else 1.0) * cold.gap
     plain = MKLClassifier(kernels, multiclass=multiclass).fit(data.data, data.target, sample_weight=weight)

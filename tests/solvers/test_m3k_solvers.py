@@ -8,10 +8,9 @@ from reference_joint import conic_joint, joint_infeasibility, joint_loss, trace_
 from reference_margin import conic_m3k, eta_of, margins_at
 
 from multikernel import M3KClassifier, stack_kernels
-from multikernel.estimators import m3k
 from multikernel.gram.dense import DenseGram
 from multikernel.machines.joint.crammer_singer import CrammerSinger
-from multikernel.mixing import largest_margin, margin_mixing
+from multikernel.mixing import largest_margin, margin_mixing, mixing_for
 from multikernel.problem import Problem
 from multikernel.solve import solve
 
@@ -55,7 +54,7 @@ def test_agrees_with_the_conic_solver(index, norm, level):
     if norm > 1 and (-np.inf < gamma0 < 0 or largest.value <= 0):
         pytest.skip("refused: the set would hold weights of zero")
     plain = gamma0 == -np.inf
-    mixing = m3k.mixing_for(norm) if plain else margin_mixing(norm, table, gamma0, largest)
+    mixing = mixing_for(norm) if plain else margin_mixing(norm, table, gamma0, largest)
     assert_solved(run(stack, y, C, c, mixing), stack, y, C, norm, gamma0, c)
 
 

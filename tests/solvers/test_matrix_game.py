@@ -7,8 +7,7 @@ import pytest
 from scipy.optimize import linprog
 
 from multikernel.mixing.norms import Simplex
-from multikernel.solvers.cut_model import CutModel
-from multikernel.solvers.matrix_game import matrix_game
+from multikernel.solvers.cut_model import CutModel, matrix_game
 
 
 def value_of(M: np.ndarray) -> float:

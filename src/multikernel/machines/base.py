@@ -13,8 +13,8 @@ outputs of kernel k are K_k a and its quadratic form is q_k = a' K_k a.
     compact         HasCompact        qcqp-compact, silp-compact
     epochs          HasEpochs         interleaved
 
-A solver names them as "machine.curvature" in its ``requires`` or ``uses``; `multikernel.solvers.offers` finds them.
-The protocols serve type checkers: ``isinstance`` with them is slow.
+A solver names them as "machine.curvature" in its ``requires`` or ``uses``; `multikernel.solvers.missing` finds those
+that are not there. The protocols serve type checkers: ``isinstance`` with them is slow.
 """
 
 from __future__ import annotations

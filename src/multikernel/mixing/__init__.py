@@ -8,18 +8,6 @@ from multikernel.mixing.margin_table import MarginTable, SmallestMargins, margin
 from multikernel.mixing.norms import Ball, PlainSum, Simplex, mixing_for
 
 __all__ = [
-    "Ball",
-    "ConeRows",
-    "Largest",
-    "MarginBall",
-    "MarginSimplex",
-    "MarginTable",
-    "Mixing",
-    "PlainSum",
-    "Simplex",
-    "SmallestMargins",
-    "largest_margin",
-    "margin_mixing",
-    "margin_table",
-    "mixing_for",
-]
+    "Ball", "ConeRows", "Largest", "MarginBall", "MarginSimplex", "MarginTable", "Mixing", "PlainSum", "Simplex",
+    "SmallestMargins", "largest_margin", "margin_mixing", "margin_table", "mixing_for",
+]  # fmt: skip

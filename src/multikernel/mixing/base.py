@@ -9,6 +9,7 @@ ability, one of the protocols ``Has...`` below. A solver names the abilities it 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
 from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
@@ -34,10 +35,13 @@ class Mixing(ABC):
     is_simplex : bool
         Whether B is the whole simplex, over which a cut model is a matrix game, minimised in less time than any
         other step takes.
+    is_fixed : bool
+        Whether the optimal weights are known beforehand, whatever the kernels.
     """
 
     norm: float
     is_simplex: ClassVar[bool] = False
+    is_fixed: ClassVar[bool] = False
 
     @property
     def description(self) -> str:
@@ -47,10 +51,6 @@ class Mixing(ABC):
     @abstractmethod
     def start(self, p: int) -> np.ndarray:
         """Return the uniform point of B, or a point of B near it."""
-
-    def is_singleton(self, p: int) -> bool:
-        """Whether the optimal weights are known beforehand, whatever the kernels."""
-        return p == 1
 
     @abstractmethod
     def support(self, q: np.ndarray) -> tuple[float, np.ndarray]:
@@ -142,18 +142,12 @@ class HasSupportCurvature(Protocol):
         """Return the Hessian of the support function at q, shape (p, p)."""
 
 
+@dataclass
 class KeptRows:
-    """Rows that describe a set beyond its own ``linear_rows`` or ``cone_rows``, kept by the programme that met them.
+    """Rows that describe a set beyond its own ``linear_rows`` or ``cone_rows``, kept by the programme that met them."""
 
-    Parameters
-    ----------
-    mixing : Mixing
-        The set B.
-    """
-
-    def __init__(self, mixing: Mixing) -> None:
-        self.mixing = mixing
-        self.rows: list[Row] = []
+    mixing: Mixing
+    rows: list[Row] = field(default_factory=list)
 
     def add_violated(self, beta: np.ndarray) -> bool:
         """Keep a row that ``beta`` violates; return whether there was a new one.

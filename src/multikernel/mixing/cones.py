@@ -84,14 +84,14 @@ def solve_conic(
         i, j = np.nonzero(rows.A) if part is None else (part.row, part.col)
         entries.append((rows.A[i, j] if part is None else part.data, i + first, columns[j]))
     data, i, j = (np.concatenate(each) for each in zip(*entries, strict=True))
-    settings = clarabel.DefaultSettings()
+    m, settings = len(c), clarabel.DefaultSettings()
     settings.verbose = False
     settings.max_threads = 1
     settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = ACCURACY
     # every programme here is feasible and bounded
     settings.tol_infeas_abs = settings.tol_infeas_rel = 1e-300
     answer = clarabel.DefaultSolver(
-        sparse.dia_array((P[None], [0]), (len(c), len(c))).tocsc() if P.ndim == 1 else sparse.csc_array(np.triu(P)),
+        sparse.csc_array((P, np.arange(m), np.arange(m + 1)), (m, m)) if P.ndim == 1 else sparse.csc_array(np.triu(P)),
         c,
         sparse.csc_array((data, (i, j)), (edges[-1], len(c))),
         np.concatenate([rows.b for rows, _ in blocks]),

@@ -118,7 +118,11 @@ class _MarginSet(Mixing):
         # a solver that missed the first half-space by as much missed it by rounding
         if value / self.table.size >= min(self.level, float(self._first @ beta)) - ACCURACY:
             return None
-        return rows.sum(axis=0) / self.table.size, self.level
+        return self._half_space(rows)
+
+    def _half_space(self, cuts: np.ndarray) -> Row:
+        """Return the half-space in which the cuts of the groups have the margin together."""
+        return cuts.sum(axis=0) / self.table.size, self.level
 
     @property
     def _first(self) -> np.ndarray:
@@ -162,13 +166,13 @@ class _MarginSet(Mixing):
         p = len(q)
         c = -0.5 * q - H @ beta
         ridge = 1e-10 * max(np.trace(H) / p, np.abs(c).max())
-        return self.scale_to_boundary(self._quadratic(H + ridge * np.eye(p), c))
+        return self.scale_to_boundary(self._quadratic(H + ridge * np.eye(p), c, beta))
 
     def closed_form(self, beta, q, relax=1.0):
         s = beta * np.sqrt(np.maximum(q, 0.0))
         if not s.any():
             return self.start(len(q))
-        new = self.scale_to_boundary(self._hyperbolic(s / s.max()))
+        new = self.scale_to_boundary(self._hyperbolic(s / s.max(), beta))
         if relax != 1.0:
             alive = (new > 0) & (beta > 0)
             moved = np.zeros_like(new)
@@ -220,16 +224,17 @@ class _MarginSet(Mixing):
 
     # ---- programmes over the set
 
-    def _quadratic(self, H: np.ndarray, c: np.ndarray) -> np.ndarray:
+    def _quadratic(self, H: np.ndarray, c: np.ndarray, near: np.ndarray) -> np.ndarray:
         """Minimise c'beta + 1/2 beta'H beta over the set."""
         p, rows = len(c), self.cone_rows(len(c))
         unit, width = max(np.abs(c).max(), np.abs(H).max()) or 1.0, rows.A.shape[1]
         P = np.zeros((width, width))
         P[:p, :p] = H / unit
         cost = np.append(c / unit, np.zeros(width - p))
-        return self._inside(p, lambda kept: solve_conic(P, cost, [(rows, np.arange(width)), (kept, np.arange(p))])[0])
+        blocks = [(rows, np.arange(width))]
+        return self._inside(near, lambda kept: solve_conic(P, cost, [*blocks, (kept, np.arange(p))])[0])
 
-    def _hyperbolic(self, s: np.ndarray) -> np.ndarray:
+    def _hyperbolic(self, s: np.ndarray, near: np.ndarray) -> np.ndarray:
         """Minimise 1/2 sum_k s_k^2 / beta_k over the set."""
         p, rows = len(s), self.cone_rows(len(s))
         alive, width = np.flatnonzero(s), rows.A.shape[1]
@@ -243,13 +248,16 @@ class _MarginSet(Mixing):
         hyperbolas = (ConeRows(A, b, (("second_order", 3),) * m), np.append(alive, width + j))
         cost = np.append(np.zeros(width), np.ones(m))
         blocks = [(rows, np.arange(width)), hyperbolas]
-        return self._inside(p, lambda kept: solve_conic(0.0 * cost, cost, [*blocks, (kept, np.arange(p))])[0])
+        return self._inside(near, lambda kept: solve_conic(0.0 * cost, cost, [*blocks, (kept, np.arange(p))])[0])
 
-    def _inside(self, p: int, solve: Callable[[ConeRows], np.ndarray]) -> np.ndarray:
-        """Solve, keep the half-space that the solution violates, and so on; return the solution."""
+    def _inside(self, near: np.ndarray, solve: Callable[[ConeRows], np.ndarray]) -> np.ndarray:
+        """Solve, keep the half-space that the solution violates, and so on; return the solution.
+
+        The first one kept is that of the weights ``near`` the solution.
+        """
         if self.is_point:
             return self.largest.weights
-        kept = KeptRows(self)
+        p, kept = len(near), KeptRows(self, [self._half_space(self.table.cuts(near)[1])])
         for _ in range(ROUNDS):
             beta = np.maximum(solve(kept.as_cones(p))[:p], 0.0)
             beta[beta < NEGLIGIBLE * beta.max()] = 0.0
@@ -260,16 +268,7 @@ class _MarginSet(Mixing):
 
 @dataclass(frozen=True, eq=False)
 class MarginSimplex(_MarginSet):
-    """Sum of the weights one, kernel margin at least gamma0.
-
-    Parameters
-    ----------
-    table : MarginTable
-        The margins.
-    largest : Largest
-        The largest margin.
-    gamma0 : float
-        Smallest margin, at most the largest feasible one.
+    """Sum of the weights one, kernel margin at least gamma0; see `margin_mixing`.
 
     Examples
     --------
@@ -302,20 +301,9 @@ class MarginSimplex(_MarginSet):
 
 @dataclass(frozen=True, eq=False)
 class MarginBall(_MarginSet):
-    """Norm of the weights at most one (above 1), kernel margin at least gamma0, which is not negative.
+    """Weights whose norm, one above 1, is at most one, with a kernel margin of at least gamma0, which is not negative.
 
     A negative gamma0 would make beta = 0 feasible, and a set on whose boundary the optimum need not lie.
-
-    Parameters
-    ----------
-    table : MarginTable
-        The margins.
-    largest : Largest
-        The largest margin.
-    gamma0 : float
-        Smallest margin, at most the largest feasible one.
-    norm : float
-        Norm of the weights, above 1.
     """
 
     norm: float = 2.0

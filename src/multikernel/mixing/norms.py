@@ -46,17 +46,14 @@ class Simplex(Mixing):
         return self.scale_to_boundary(beta * np.maximum(q, 0.0) ** (0.5 * relax))
 
     def newton_step(self, beta: np.ndarray, q: np.ndarray, H: np.ndarray) -> np.ndarray:
-        """Minimise the second-order model of J over the simplex."""
         new = simplex_qp(H, -0.5 * q - H @ beta, beta)
         new[new < NEGLIGIBLE] = 0.0
         return new / new.sum()
 
     def linear_rows(self, p: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the set as lower <= A beta <= upper, beta >= 0: (A, lower, upper)."""
         return np.ones((1, p)), np.ones(1), np.ones(1)
 
     def cone_rows(self, p: int) -> ConeRows:
-        """Return the set as rows over beta."""
         return ConeRows(
             np.vstack([np.ones((1, p)), -np.eye(p)]), np.eye(1, p + 1)[0], (("zero", 1), ("nonnegative", p))
         )
@@ -66,7 +63,6 @@ class Simplex(Mixing):
         return ConeRows(np.hstack([np.eye(p), -np.ones((p, 1))]), np.zeros(p), (("nonnegative", p),))
 
     def take_kernels(self, kernels: np.ndarray) -> Simplex:
-        """Return the set of the weights of some kernels, the weights of all others being zero."""
         return self
 
     def reduced_gradient(self, beta: np.ndarray, gradient: np.ndarray) -> np.ndarray:
@@ -161,9 +157,7 @@ class Ball(Mixing):
         if self.norm == 2:
             ball = np.vstack([np.zeros((1, p)), -np.eye(p)])
             return ConeRows(
-                np.vstack([-np.eye(p), ball]),
-                np.eye(1, 2 * p + 1, p)[0],
-                (("nonnegative", p), ("second_order", p + 1)),
+                np.vstack([-np.eye(p), ball]), np.eye(1, 2 * p + 1, p)[0], (("nonnegative", p), ("second_order", p + 1))
             )
         total = np.concatenate([np.zeros(p), np.ones(p)])
         rows = _power_rows(p, 2 * p)
@@ -182,17 +176,13 @@ class Ball(Mixing):
         """
         if self.norm == 2:
             return ConeRows(
-                np.vstack([-np.eye(1, p + 1, p), -np.eye(p, p + 1)]),
-                np.zeros(p + 1),
-                (("second_order", p + 1),),
+                np.vstack([-np.eye(1, p + 1, p), -np.eye(p, p + 1)]), np.zeros(p + 1), (("second_order", p + 1),)
             )
         total = np.concatenate([np.zeros(p), [-1.0], np.ones(p)])
         rows = _power_rows(p, 2 * p + 1)
         rows[1::3, p] = -1.0
         return ConeRows(
-            np.vstack([total, rows]),
-            np.zeros(3 * p + 1),
-            (("nonnegative", 1), *[("power", 1.0 - 1.0 / self.norm)] * p),
+            np.vstack([total, rows]), np.zeros(3 * p + 1), (("nonnegative", 1), *[("power", 1.0 - 1.0 / self.norm)] * p)
         )
 
 
@@ -210,9 +200,7 @@ class PlainSum(Mixing):
     """All weights one (norm infinity): the largest element of the box 0 <= beta <= 1 is optimal."""
 
     norm: float = np.inf
-
-    def is_singleton(self, p):
-        return True
+    is_fixed: ClassVar[bool] = True
 
     def start(self, p):
         return np.ones(p)
@@ -227,15 +215,12 @@ class PlainSum(Mixing):
         return np.ones_like(beta)
 
     def newton_step(self, beta: np.ndarray, q: np.ndarray, H: np.ndarray) -> np.ndarray:
-        """Return the only weights."""
         return np.ones_like(beta)
 
     def linear_rows(self, p: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the box as lower <= A beta <= upper, beta >= 0: (A, lower, upper)."""
         return np.eye(p), np.zeros(p), np.ones(p)
 
     def cone_rows(self, p: int) -> ConeRows:
-        """Return the box as rows over beta."""
         return ConeRows(np.vstack([-np.eye(p), np.eye(p)]), np.repeat([0.0, 1.0], p), (("nonnegative", 2 * p),))
 
     def support_rows(self, p: int) -> ConeRows:

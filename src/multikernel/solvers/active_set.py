@@ -17,18 +17,17 @@ kernels are listed, and the other solver goes on with its bounds from several a,
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar, cast
+from typing import cast
 
 import numpy as np
 
-from multikernel.certificate import Best, Certificate, Model, certify
 from multikernel.gram.base import Gram
 from multikernel.gram.dense import DenseGram
 from multikernel.gram.host import HostGram
 from multikernel.machines.base import HasSubsample
 from multikernel.mixing.base import HasTakeKernels
-from multikernel.problem import Point, Problem
-from multikernel.solvers.base import Solver, Step, iterate, offers
+from multikernel.problem import Best, Certificate, Point, Problem
+from multikernel.solvers.base import Solver, Step, iterate, missing
 from multikernel.solvers.newton import Newton
 
 # gap to which a list is solved, in units of the one asked for: other kernels may then exceed the listed ones a little
@@ -53,16 +52,10 @@ class _Run:
     """
 
     def __init__(self, point: Point, solver: Solver, tol: float) -> None:
-        self.best = Best(point, tol)
+        self.point, self.best = point, Best(tol)
         self.best.take(point)
         self.last = Step()
         self._steps = iterate(point, solver, self.best)
-
-    @property
-    def model(self) -> Model:
-        """The best model."""
-        assert self.best.model is not None
-        return self.best.model
 
     def improve(self, most: int, patience: int) -> int:
         """Take at most so many steps; return their number.
@@ -121,9 +114,8 @@ class ActiveSet(Solver):
     ('converged', 3)
     """
 
-    requires: ClassVar[tuple[str, ...]] = ("mixing.take_kernels",)
-    uses: ClassVar[tuple[str, ...]] = ("machine.subsample",)
-    certifies_start: ClassVar[bool] = False
+    uses = ("machine.subsample",)
+    certifies_start = False
 
     solver: Solver = field(default_factory=Newton)
     samples: int = 1000
@@ -131,14 +123,12 @@ class ActiveSet(Solver):
     patience: int = 5
     join: int = 32
 
-    @property
-    def needs(self) -> tuple[str, ...]:
-        """What the list requires, and what the solver on it requires."""
-        return (*self.requires, *self.solver.needs)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "requires", ("mixing.take_kernels", *self.solver.requires))
 
     def start(self, point: Point, tol: float) -> _State:
         weights, cold = point.beta, np.array_equal(point.a, point.problem.machine.start())
-        if cold and weights.all() and offers(point.problem, "machine.subsample"):
+        if cold and weights.all() and not missing(point.problem, *self.uses):
             weights = self._first_weights(point.problem)
         return _State(tol, weights, weights > 0)
 
@@ -151,7 +141,8 @@ class ActiveSet(Solver):
         some = DenseGram(gram.block(idx), n_threads=n_threads) if fits else gram.take_samples(idx)
         run = _Run(Point(Problem(some, part, problem.mixing)), self.solver, _ROUGHLY)
         run.improve(self.steps, self.patience)
-        return run.model.weights
+        assert run.best.model is not None
+        return run.best.model.weights
 
     def step(self, point: Point, state: _State, certificate: Certificate) -> Step:
         kernels = np.flatnonzero(state.listed)
@@ -163,28 +154,24 @@ class ActiveSet(Solver):
         # with all kernels listed each step of the other solver is one of this solver
         most = 1 if state.listed.all() else self.steps
         taken = run.improve(most, self.patience)
-        self._recheck(point, state, kernels, run.model)
+        # move to the model of the list, and update the outputs of the other kernels
+        weights, model = np.zeros(len(state.listed)), run.best.model
+        assert model is not None
+        weights[kernels] = model.weights
+        point.set_weights(weights)
+        point.set_dual(model.coef, (kernels, model.outputs))
+        point.curvature[kernels] = np.minimum(point.curvature[kernels], run.point.curvature)
         # a bound on the problem of the list is one on the whole problem where all kernels are listed
         lower = run.best.certificate.lower if state.listed.all() else -np.inf
         extra = {"listed": len(kernels), "inner_steps": taken}
-        curvature = np.full(len(state.listed), np.inf)
-        curvature[kernels] = run.best.curvature
         self._revise(point, state, exhausted=taken == most)
         same = state.run is run
         done, settled = same and run.last.done, same and run.last.settled
-        return Step(lower, extra, done, settled, moved=taken > 0, curvature=curvature)
-
-    def _recheck(self, point: Point, state: _State, kernels: np.ndarray, model: Model) -> None:
-        """Move to the model of the list, and update the outputs of the other kernels."""
-        weights = np.zeros(len(state.listed))
-        weights[kernels] = model.weights
-        point.set_weights(weights)
-        point.set_dual(model.coef, np.flatnonzero(~state.listed))
-        point.set_outputs(kernels, model.outputs)
+        return Step(lower, extra, done, settled, moved=taken > 0)
 
     def _revise(self, point: Point, state: _State, exhausted: bool) -> None:
         """List the kernels that are missing, and drop those without weight while the gap halves."""
-        now, q, before = certify(point), point.q, state.listed.copy()
+        now, q, before = point.certificate, point.q, state.listed.copy()
         state.weights = point.beta
         missing = np.flatnonzero(~state.listed & (q > q[state.listed].max()))
         if len(missing):

@@ -26,15 +26,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from multikernel.certificate import Certificate
 from multikernel.mixing.base import NEGLIGIBLE
-from multikernel.problem import Point
+from multikernel.problem import Certificate, Point
 from multikernel.solvers.base import Solver, Step
 from multikernel.solvers.cut_model import FINEST, InOut, inner_accuracy
 
 
 @dataclass
-class _State:
+class AlternatingState:
+    """The state of a run."""
+
     tol: float
     memory: InOut
     inner: float
@@ -77,14 +78,14 @@ class Alternating(Solver):
     patience: int = 50
     change: float = 0.0
 
-    def start(self, point: Point, tol: float) -> _State:
+    def start(self, point: Point, tol: float) -> AlternatingState:
         return self.take_over(InOut(point), tol)
 
-    def take_over(self, memory: InOut, tol: float) -> _State:
+    def take_over(self, memory: InOut, tol: float) -> AlternatingState:
         """Return the state of a run that goes on with the cuts of another method."""
-        return _State(tol, memory, self.inner)
+        return AlternatingState(tol, memory, self.inner)
 
-    def step(self, point: Point, state: _State, certificate: Certificate) -> Step:
+    def step(self, point: Point, state: AlternatingState, certificate: Certificate) -> Step:
         mixing, memory = point.problem.mixing, state.memory
         accuracy = state.inner * inner_accuracy(certificate, state.tol)
         if certificate.gap < 0.5 * state.gap:

@@ -1,4 +1,4 @@
-"""The contract of an outer algorithm, and the loop that steps it.
+"""The contract of an outer algorithm, the registry of algorithms, and the loop that steps one.
 
 A solver moves a ``Point`` of a ``Problem``; it never asks which Gram, Machine or Mixing it was given, but declares
 which of their abilities it needs (``requires``) and which it takes advantage of (``uses``). Abilities are the methods
@@ -11,12 +11,35 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from difflib import get_close_matches
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Any, ClassVar
 
 import numpy as np
 
-from multikernel.certificate import Best, Certificate
-from multikernel.problem import Point, Problem
+from multikernel.problem import Best, Certificate, Point, Problem, Start
+
+# name -> module and class; imported when asked for, so that optional libraries load only where they are used
+REGISTRY = {
+    "newton": ("multikernel.solvers.newton", "Newton"),
+    "active-set": ("multikernel.solvers.active_set", "ActiveSet"),
+    "silp": ("multikernel.solvers.silp", "SILP"),
+    "sip": ("multikernel.solvers.sip", "SIP"),
+    "level": ("multikernel.solvers.level", "Level"),
+    "alternating": ("multikernel.solvers.alternating", "Alternating"),
+    "simplemkl": ("multikernel.solvers.simplemkl", "SimpleMKL"),
+    "interleaved": ("multikernel.solvers.interleaved", "Interleaved"),
+    "qcqp": ("multikernel.solvers.qcqp", "QCQP"),
+    "qcqp-compact": ("multikernel.solvers.qcqp", "CompactQCQP"),
+    "silp-compact": ("multikernel.solvers.silp", "CompactSILP"),
+}
+# products with kernels on the classes beyond which their curvature costs more than further inner solutions
+_MANY_PRODUCTS = 300
+# kernels that are not stored, from which number on ``auto`` works on a list of them
+_MANY = 32
+# a start with weight on more than this share of the kernels gains nothing from a list
+_FEW = 0.6
 
 
 @dataclass
@@ -35,8 +58,6 @@ class Step:
         The weights changed by no more than the solver was told to stop at.
     moved : bool
         False where the step has only certified the point at which it found it; it is then no iteration of the history.
-    curvature : ndarray of shape (p,)
-        Smallest a' K_k a / a'a met inside the step, where it moved through several coefficients a.
     """
 
     lower: float = -np.inf
@@ -44,7 +65,6 @@ class Step:
     done: bool = False
     settled: bool = False
     moved: bool = True
-    curvature: np.ndarray | float = np.inf
 
 
 class Solver(ABC):
@@ -68,11 +88,6 @@ class Solver(ABC):
     scope: ClassVar[str] = ""
     certifies_start: ClassVar[bool] = True
 
-    @property
-    def needs(self) -> tuple[str, ...]:
-        """What this solver with its settings requires."""
-        return self.requires
-
     @abstractmethod
     def start(self, point: Point, tol: float) -> Any:
         """Return the state of a run that will stop at relative gap ``tol``."""
@@ -82,8 +97,8 @@ class Solver(ABC):
         """Move the point once; ``certificate`` holds the best bounds so far."""
 
 
-def offers(problem: Problem, ability: str) -> bool:
-    """Whether a part of the problem has an ability, such as "machine.curvature" or "mixing.newton_step".
+def missing(problem: Problem, *abilities: str) -> list[str]:
+    """List the abilities, such as "machine.curvature" or "mixing.newton_step", that the problem does not offer.
 
     Examples
     --------
@@ -92,16 +107,100 @@ def offers(problem: Problem, ability: str) -> bool:
     >>> from multikernel.machines.svc import SVC
     >>> from multikernel.mixing.norms import Ball
     >>> problem = Problem(DenseGram(np.eye(2)[None]), SVC(np.array([-1.0, 1.0])), Ball(2.0))
-    >>> offers(problem, "machine.partial_solve"), offers(problem, "mixing.take_kernels")
-    (True, False)
+    >>> missing(problem, "machine.partial_solve", "mixing.take_kernels")
+    ['mixing.take_kernels']
     """
-    part, name = ability.split(".")
-    return hasattr(getattr(problem, part), name)
+    absent = []
+    for ability in abilities:
+        part, name = ability.split(".")
+        if not hasattr(getattr(problem, part), name):
+            absent.append(ability)
+    return absent
 
 
-def missing_needs(solver: Solver, problem: Problem) -> list[str]:
-    """List the required abilities that the problem does not offer."""
-    return [need for need in solver.needs if not offers(problem, need)]
+def solver_names() -> list[str]:
+    """Names that ``solver=`` accepts."""
+    return ["auto", *REGISTRY]
+
+
+def get_solver(name: str) -> Solver:
+    """Return the solver of that name with its default settings.
+
+    Examples
+    --------
+    >>> get_solver("newton").patience
+    3
+    """
+    if name not in REGISTRY:
+        near = get_close_matches(name, solver_names(), n=1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        raise ValueError(f"The solver must be one of {', '.join(solver_names())}. Got {name!r} instead.{hint}")
+    module, attribute = REGISTRY[name]
+    return getattr(import_module(module), attribute)()
+
+
+def choose_solver(problem: Problem, solver: str | Solver = "auto", start: Start | None = None) -> tuple[str, Solver]:
+    """Return the name of a solver and the solver itself; "auto" takes the fastest measured (benchmarks/solvers.py).
+
+    A solver that begins with weight on few of the kernels is wrapped by the active set, under its own name. A solver
+    that does not apply is an error, whose sentence names those that do.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from multikernel.gram.dense import DenseGram
+    >>> from multikernel.machines.svc import SVC
+    >>> from multikernel.mixing.norms import Ball
+    >>> problem = Problem(DenseGram(np.eye(2)[None]), SVC(np.array([-1.0, 1.0])), Ball(2.0))
+    >>> choose_solver(problem)[0]
+    'newton'
+    >>> choose_solver(problem, "silp")
+    Traceback (most recent call last):
+    ValueError: The solver 'silp' cannot be used with norm=2: use 'newton', 'sip', ...
+    """
+    gram = problem.gram
+    if solver == "auto":
+        solver = "newton"
+        if gram.kind == "features":
+            solver = "interleaved"
+        elif gram.n_kernels > _MANY_PRODUCTS and gram.output_kernel(0) is not None:
+            solver = "level" if find_spec("clarabel") else "alternating"
+        elif gram.kind == "lazy" and gram.n_kernels >= _MANY:
+            needs = "machine.subsample", *get_solver("active-set").requires
+            solver = "newton" if missing(problem, *needs) else "active-set"
+    if isinstance(solver, str):
+        name, solver = solver, get_solver(solver)
+    else:
+        kind = type(solver).__name__
+        name = next((key for key, (_, attribute) in REGISTRY.items() if attribute == kind), kind.lower())
+    if absent := missing(problem, *solver.requires):
+        raise ValueError(_refusal(name, solver, problem, absent))
+    if start is None or name == "active-set" or gram.kind == "features" or gram.output_kernel(0) is not None:
+        return name, solver
+    if 0 < np.count_nonzero(start.weights) <= _FEW * gram.n_kernels and not missing(problem, "mixing.take_kernels"):
+        from multikernel.solvers.active_set import ActiveSet
+
+        return name, ActiveSet(solver)
+    return name, solver
+
+
+def _refusal(name: str, solver: Solver, problem: Problem, absent: list[str]) -> str:
+    """Return the sentence about a solver that does not apply, and about those that do."""
+    met = " and ".join(dict.fromkeys(_user_words(need, problem) for need in absent))
+    only = f", only with {solver.scope}" if solver.scope else ""
+    *most, last = [repr(other) for other in REGISTRY if not missing(problem, *get_solver(other).requires)]
+    instead = f"{', '.join(most)} or {last}" if most else last
+    return f"The solver {name!r} cannot be used with {met}{only}: use {instead} instead."
+
+
+def _user_words(need: str, problem: Problem) -> str:
+    """Return which of the user's choices does not offer what a solver needs."""
+    if need.startswith("mixing."):
+        return problem.mixing.description
+    # machines on explicit features have epochs, and nothing else beyond the contract
+    if need == "machine.epochs" or problem.gram.kind == "features":
+        return f"gram={problem.gram.kind!r}"
+    return problem.machine.description
 
 
 def iterate(point: Point, solver: Solver, best: Best) -> Iterator[tuple[Step, Certificate]]:
@@ -112,6 +211,6 @@ def iterate(point: Point, solver: Solver, best: Best) -> Iterator[tuple[Step, Ce
     state = solver.start(point, best.tol)
     while True:
         step = solver.step(point, state, best.certificate)
-        yield step, best.take(point, step.lower, step.curvature)
+        yield step, best.take(point, step.lower)
         if step.done:
             return

@@ -58,25 +58,10 @@ def _size(g: np.ndarray, Q: np.ndarray, beta: np.ndarray) -> float:
 
 
 def minimise_conic(g: np.ndarray, Q: np.ndarray, mixing: Mixing, kept: KeptRows | None = None) -> Answer:
-    """Minimise theta over theta >= g_t - 1/2 beta'q_t, beta in B.
+    """Minimise theta over theta >= g_t - 1/2 beta'q_t, beta in B, by Clarabel.
 
-    Parameters
-    ----------
-    g : ndarray of shape (T,)
-        Constants of the cuts.
-    Q : ndarray of shape (T, p)
-        Quadratic forms of the cuts, one row a cut.
-    mixing : Mixing
-        The set B.
-    kept : KeptRows, optional
-        Further rows of B; those met here are added.
-
-    Returns
-    -------
-    beta : ndarray of shape (p,)
-        Weights on the boundary of B.
-    multipliers : ndarray of shape (T,)
-        Multipliers of the cuts, not negative; they sum to one up to the solver's accuracy.
+    Returns weights on the boundary of B, and multipliers of the cuts, not negative, which sum to one up to the solver's
+    accuracy. Rows of B met on the way are added to ``kept``.
 
     Examples
     --------

@@ -11,21 +11,23 @@ was solved. It also bounds lower(sum_t lambda_t a_t) from below, q being convex.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from functools import partial
 from importlib.util import find_spec
 
 import numpy as np
+from numba import njit
 
-from multikernel.certificate import Certificate
 from multikernel.mixing.base import SOLVED, HasConeRows, HasLinearRows, HasSupportCurvature, KeptRows, Mixing
 from multikernel.mixing.cones import ACCURACY
 from multikernel.mixing.simplex_qp import simplex_qp
-from multikernel.problem import Point
+from multikernel.problem import Certificate, Point
 from multikernel.solvers.conic_cuts import Answer, minimise_conic, solve_in_own_units
-from multikernel.solvers.matrix_game import matrix_game
 
 # smallest fraction of the gap to which methods of first order solve inner problems: less costs more than it buys
 FINEST = 1e-2
+# reduced costs above minus this count as not negative: rounding of a tableau with entries between one and two
+_ZERO = 1e-11
 
 
 class CutModel:
@@ -54,7 +56,7 @@ class CutModel:
 
     def add(self, g: float, q: np.ndarray) -> None:
         """Add the cut of one feasible a, unless the model has it already."""
-        if any(g == h and np.array_equal(q, r) for h, r in zip(self.g, self.q, strict=True)):
+        if g in self.g and any(g == h and np.array_equal(q, r) for h, r in zip(self.g, self.q, strict=True)):
             return
         if self.limit is not None and len(self.g) >= self.limit:
             oldest = int(np.argmin(self._needed))
@@ -76,21 +78,26 @@ class CutModel:
             self._needed[t] = self._clock
         return float(lam @ np.array(self.g) - 0.5 * self.mixing.support(lam @ np.array(self.q))[0])
 
-    @property
-    def quick(self) -> bool:
-        """Whether the model is minimised in less time than any step on the weights takes."""
-        return self.mixing.is_simplex
-
     def minimise(self, known: np.ndarray | None = None) -> tuple[np.ndarray, float]:
         """Return the weights that minimise the model, and the rigorous bound of their multipliers.
 
-        Masters are tried one after the other until one closes its gap. Where none has an answer, the weights are
-        ``known``, by default the uniform ones, and the bound is -inf.
+        Masters are tried one after the other until one closes its gap: a matrix game on the simplex, another linear
+        programme, or Newton's method; then a conic programme. Where none has an answer, the weights are ``known``, by
+        default the uniform ones, and the bound is -inf.
         """
-        g, Q = np.array(self.g), np.array(self.q)
+        g, Q, mixing = np.array(self.g), np.array(self.q), self.mixing
+        masters: list[Callable[[], Answer | None]] = []
+        if mixing.is_simplex:
+            masters.append(partial(matrix_game, g[:, None] - 0.5 * Q))
+        if isinstance(mixing, HasLinearRows):
+            masters.append(partial(minimise_linear, g, Q, mixing, self.kept))
+        elif isinstance(mixing, HasSupportCurvature):
+            masters.append(partial(minimise_smooth, g, Q, mixing))
+        if isinstance(mixing, HasConeRows) and find_spec("clarabel"):
+            masters.append(partial(minimise_conic, g, Q, mixing, self.kept))
         best, least, lower = known, np.inf, -np.inf
-        for master in self._masters():
-            answer = master(g, Q)
+        for master in masters:
+            answer = master()
             if answer is None:
                 continue
             value, bound = float(np.max(g - 0.5 * Q @ answer[0])), self.bound(answer[1])
@@ -101,17 +108,75 @@ class CutModel:
                 break
         return self.mixing.scale_to_boundary(self.mixing.start(self.p) if best is None else best), lower
 
-    def _masters(self) -> Iterator[Callable[[np.ndarray, np.ndarray], Answer | None]]:
-        """A matrix game on the simplex, another linear programme, or Newton's method; then a conic programme."""
-        mixing = self.mixing
-        if self.quick:
-            yield lambda g, Q: matrix_game(g[:, None] - 0.5 * Q)
-        if isinstance(mixing, HasLinearRows):
-            yield lambda g, Q: minimise_linear(g, Q, mixing, self.kept)
-        elif isinstance(mixing, HasSupportCurvature):
-            yield lambda g, Q: minimise_smooth(g, Q, mixing)
-        if isinstance(mixing, HasConeRows) and find_spec("clarabel"):
-            yield lambda g, Q: minimise_conic(g, Q, mixing, self.kept)
+
+def matrix_game(M: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Solve max over lambda, min over beta of lambda'M beta, both on their simplices, by the primal simplex method.
+
+    Shifted so that all entries are positive, the weights solve max sum x subject to M x <= 1, x >= 0, with
+    beta = x / sum x, and lambda are the multipliers; the origin is a feasible start. The method works on a dense
+    tableau, which is small: there are as many rows as cuts.
+
+    Returns beta and lambda.
+
+    Parameters
+    ----------
+    M : ndarray of shape (m, p)
+        Finite payments.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> matrix_game(np.array([[3.0, 1.0], [0.0, 2.0]]))
+    (array([0.25, 0.75]), array([0.5, 0.5]))
+    """
+    m, p = M.shape
+    low = M.min()
+    spread = M.max() - low
+    if spread == 0.0:
+        return np.full(p, 1.0 / p), np.eye(1, m)[0]
+    tableau = np.zeros((m + 1, p + m + 1))
+    tableau[:m, :p] = 1.0 + (M - low) / spread
+    tableau[:m, p : p + m] = np.eye(m)
+    tableau[:m, -1] = 1.0
+    tableau[m, :p] = -1.0
+    basis = np.arange(p, p + m)
+    pivots(tableau, basis, 20 * (m + p))
+    x = np.zeros(p + m)
+    x[basis] = tableau[:m, -1]
+    beta, multipliers = np.maximum(x[:p], 0.0), np.maximum(tableau[m, p:-1], 0.0)
+    return beta / beta.sum(), multipliers / multipliers.sum()
+
+
+@njit(cache=True, nogil=True)
+def pivots(T, basis, limit):
+    """Exchange variables until no reduced cost is negative: the most negative one first, then by Bland's rule."""
+    m, n = T.shape[0] - 1, T.shape[1] - 1
+    for step in range(limit):
+        column, least = -1, -_ZERO
+        for j in range(n):
+            if T[m, j] < least:
+                column, least = j, T[m, j]
+                if 2 * step > limit:
+                    break
+        if column < 0:
+            return
+        row, ratio = -1, np.inf
+        for i in range(m):
+            if T[i, column] > _ZERO:
+                t = T[i, n] / T[i, column]
+                if t < ratio or (t == ratio and basis[i] < basis[row]):
+                    row, ratio = i, t
+        if row < 0:
+            return
+        pivot = T[row, column]
+        for j in range(n + 1):
+            T[row, j] /= pivot
+        for i in range(m + 1):
+            factor = T[i, column]
+            if i != row and factor != 0.0:
+                for j in range(n + 1):
+                    T[i, j] -= factor * T[row, j]
+        basis[row] = column
 
 
 def minimise_linear(g: np.ndarray, Q: np.ndarray, mixing: Mixing, kept: KeptRows | None = None) -> Answer | None:

@@ -16,13 +16,12 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import ClassVar, cast
+from typing import cast
 
 import numpy as np
 
-from multikernel.certificate import Certificate, certify
 from multikernel.machines.base import HasEpochs
-from multikernel.problem import Point
+from multikernel.problem import Certificate, Point
 from multikernel.solvers.base import Solver, Step
 from multikernel.solvers.cut_model import InOut, inner_accuracy
 
@@ -55,7 +54,7 @@ class Interleaved(Solver):
         Accuracy of the inner solver in steps on the cuts, as a fraction of the current gap.
     """
 
-    requires: ClassVar[tuple[str, ...]] = ("machine.epochs",)
+    requires = ("machine.epochs",)
 
     epochs: int = 4
     relax: float = 2.0
@@ -63,8 +62,7 @@ class Interleaved(Solver):
     inner: float = 0.1
 
     def start(self, point: Point, tol: float) -> _State:
-        memory = InOut(point)
-        return _State(tol, memory, point.problem.mixing.is_singleton(len(point.beta)))
+        return _State(tol, InOut(point), len(point.beta) == 1 or point.problem.mixing.is_fixed)
 
     def step(self, point: Point, state: _State, certificate: Certificate) -> Step:
         accuracy = self.inner * inner_accuracy(certificate, state.tol)
@@ -99,7 +97,7 @@ class Interleaved(Solver):
 
     def _judge(self, point: Point, state: _State, lower: float) -> None:
         """Keep the best point; where a step brought little, the next is one of the other kind."""
-        now = certify(point)
+        now = point.certificate
         if state.on_cuts and now.upper < state.upper:
             state.best = None
         state.upper = min(state.upper, now.upper)

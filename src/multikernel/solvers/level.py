@@ -20,12 +20,10 @@ asks for.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
-from multikernel.certificate import Certificate
-from multikernel.problem import Point
+from multikernel.problem import Certificate, Point
 from multikernel.solvers.base import Solver, Step
 from multikernel.solvers.conic_cuts import project_to_level
 from multikernel.solvers.cut_model import InOut, inner_accuracy
@@ -47,22 +45,9 @@ class Level(Solver):
         Where between the lower and the upper bound the level lies.
     inner : float
         Accuracy of the inner solver as a fraction of the current gap.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from multikernel.gram.dense import DenseGram
-    >>> from multikernel.machines.svc import SVC
-    >>> from multikernel.mixing.norms import Simplex
-    >>> from multikernel.problem import Problem
-    >>> from multikernel.solve import solve
-    >>> x = np.array([-2.0, -1.0, 1.0, 2.0])
-    >>> K = np.stack([np.outer(x, x), np.eye(4)])
-    >>> round(solve(Problem(DenseGram(K), SVC(np.sign(x)), Simplex()), "level", tol=1e-6).upper, 6)
-    0.5
     """
 
-    requires: ClassVar[tuple[str, ...]] = ("mixing.cone_rows",)
+    requires = ("mixing.cone_rows",)
 
     fraction: float = 0.5
     inner: float = 0.1

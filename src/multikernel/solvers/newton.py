@@ -22,17 +22,16 @@ We differ from the paper in phases 1 and 3, in moving the coefficients with the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, cast
+from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 
-from multikernel.certificate import Certificate, certify
-from multikernel.machines.base import Curvature, HasCurvature
+from multikernel.machines.base import HasCurvature, HasPartialSolve
 from multikernel.mixing.base import HasNewtonStep
-from multikernel.problem import Point
-from multikernel.solvers.alternating import Alternating
-from multikernel.solvers.base import Solver, Step, offers
+from multikernel.problem import Certificate, Point
+from multikernel.solvers.alternating import Alternating, AlternatingState
+from multikernel.solvers.base import Solver, Step, missing
 from multikernel.solvers.cut_model import InOut
 
 # relative gap above which steps are computed in single precision, which is faster
@@ -41,6 +40,8 @@ _SINGLE = 1e-3
 _PROGRESS = 0.7
 # weight that kernels dropped in error get back together
 _BACK = 0.02
+# the other method
+_REST = Alternating(patience=2)
 
 
 @dataclass
@@ -48,14 +49,17 @@ class _State:
     tol: float
     best: tuple[np.ndarray, np.ndarray]
     memory: InOut
+    # whether the machine has partial solutions, whether there is nothing to learn, whether phase 1 goes on
+    partial: bool
+    fixed: bool
+    interleaving: bool
     upper: float = np.inf
     gap: float = np.inf
     epochs: int = 0
     waited: int = 0
     stalled: float = np.inf
-    rest: Any = None
+    rest: AlternatingState | None = None
     damping: float = 1.0
-    interleaving: bool = True
     weights_first: bool = False
 
 
@@ -75,12 +79,10 @@ class Newton(Solver):
         Relative gap at which interleaving ends, and the one that it should have reached before its last step.
     patience : int
         Steps without progress before the other method takes over.
-    fallback : Alternating
-        The other method.
     """
 
-    requires: ClassVar[tuple[str, ...]] = ("machine.curvature", "mixing.newton_step")
-    uses: ClassVar[tuple[str, ...]] = ("machine.partial_solve",)
+    requires = ("machine.curvature", "mixing.newton_step")
+    uses = ("machine.partial_solve",)
 
     inner: float = 0.03
     epochs: int = 4
@@ -88,64 +90,68 @@ class Newton(Solver):
     handover: float = 0.25
     reach: float = 0.95
     patience: int = 3
-    fallback: Alternating = field(default_factory=lambda: Alternating(patience=2))
 
     def start(self, point: Point, tol: float) -> _State:
-        interleaving = not point.problem.mixing.is_singleton(len(point.beta))
+        fixed = len(point.beta) == 1 or point.problem.mixing.is_fixed
+        partial = not missing(point.problem, *self.uses)
+        state = _State(tol, (point.beta, point.a), InOut(point), partial, fixed, not fixed)
         # a machine whose own start is not zero tells about the weights, of which nothing is known yet
-        weights_first = bool(point.q.any() and np.ptp(point.beta) == 0)
-        return _State(tol, (point.beta, point.a), InOut(point), interleaving=interleaving, weights_first=weights_first)
+        state.weights_first = bool(point.q.any() and np.ptp(point.beta) == 0)
+        return state
 
     def step(self, point: Point, state: _State, certificate: Certificate) -> Step:
         gap = certificate.relative
         accuracy = self.inner * max(certificate.gap, 0.3 * state.tol * certificate.size)
+        # whole solutions are few: one before a closed-form step, one after
+        epochs = self.epochs - (gap > self.reach) if state.partial else min(2, self.epochs)
         lower = -np.inf
-        if state.interleaving and state.epochs < self._epochs(point, gap) and gap > self.handover:
+        if state.interleaving and state.epochs < epochs and gap > self.handover:
             self._interleave(point, state, accuracy)
         elif state.waited < self.patience:
             state.interleaving = False
             self._newton(point, state, gap, accuracy)
         else:
-            if state.waited == self.patience:
-                state.rest = self.fallback.take_over(state.memory, state.tol)
+            if state.rest is None or state.waited == self.patience:
+                state.rest = _REST.take_over(state.memory, state.tol)
                 # its steps would leave at zero what second-order ones have dropped
                 point.set_weights(point.problem.mixing.reactivate(point.beta, point.q, _BACK))
-            lower = self.fallback.step(point, state.rest, certificate).lower
+            lower = _REST.step(point, state.rest, certificate).lower
         return Step(self._judge(point, state, max(certificate.lower, lower)))
-
-    def _epochs(self, point: Point, gap: float) -> int:
-        """Return the number of interleaved steps; whole solutions are few: one before a closed-form step, one after."""
-        if offers(point.problem, "machine.partial_solve"):
-            return self.epochs - (gap > self.reach)
-        return min(2, self.epochs)
 
     def _interleave(self, point: Point, state: _State, accuracy: float) -> None:
         if state.epochs or state.weights_first:
             point.set_weights(point.problem.mixing.closed_form(point.beta, point.q, relax=1.6))
-        if offers(point.problem, "machine.partial_solve"):
-            point.partial_solve(accuracy, max(20, self.size * point.problem.gram.n_samples // 2000))
+        if state.partial:
+            machine = cast(HasPartialSolve, point.problem.machine)
+            size = max(20, self.size * point.problem.gram.n_samples // 2000)
+            point.accuracy = accuracy
+            point.set_dual(machine.partial_solve(point.combined, point.a, point.f, accuracy, size))
         else:
             point.solve(accuracy)
         state.epochs += 1
 
     def _newton(self, point: Point, state: _State, gap: float, accuracy: float) -> None:
         machine, mixing = point.problem.machine, point.problem.mixing
-        if mixing.is_singleton(len(point.beta)):
+        if state.fixed:
             point.solve(0.1 * accuracy)
             return
         c = cast(HasCurvature, machine).curvature(point.combined, point.a, point.f, point.outputs, rough=gap > _SINGLE)
         step = cast(HasNewtonStep, mixing).newton_step(point.beta, point.q, c.H) - point.beta
         move = state.damping * step
-        a = machine.make_feasible(predicted(c, point.a, move, corrected=gap < 1e-2))
+        # the coefficients after the weights moved, to first order; close to the optimum with their own Newton step
+        a = point.a.copy()
+        a[c.free] -= c.response @ move
+        if gap < 1e-2:
+            a[c.free] += c.correction
         point.set_weights(mixing.scale_to_boundary(point.beta + move))
-        point.solve(accuracy, start=a)
+        point.solve(accuracy, start=machine.make_feasible(a))
 
     def _judge(self, point: Point, state: _State, lower: float) -> float:
         """Keep the better of this point and the best one; count the steps that bring neither bound closer.
 
         Returns the lower bound.
         """
-        now = certify(point)
+        now = point.certificate
         upper, lower = now.upper, max(lower, now.lower)
         if state.interleaving:
             state.memory.observe(point)
@@ -163,7 +169,7 @@ class Newton(Solver):
             return lower
         cuts = state.memory.cuts
         state.memory.observe(point)
-        if state.upper - lower >= _PROGRESS * state.gap and cuts.quick:
+        if state.upper - lower >= _PROGRESS * state.gap and cuts.mixing.is_simplex:
             lower = max(lower, cuts.minimise()[1])
         gap = state.upper - lower
         progress = gap < _PROGRESS * state.gap
@@ -183,15 +189,3 @@ class Newton(Solver):
     def _return_to_best(self, point: Point, state: _State) -> None:
         point.set_weights(state.best[0])
         point.set_dual(state.best[1])
-
-
-def predicted(curvature: Curvature, a: np.ndarray, move: np.ndarray, corrected: bool) -> np.ndarray:
-    """Return the coefficients after the weights moved by ``move``, to first order.
-
-    ``corrected`` adds their own Newton step at fixed weights.
-    """
-    a = a.copy()
-    a[curvature.free] -= curvature.response @ move
-    if corrected:
-        a[curvature.free] += curvature.correction
-    return a

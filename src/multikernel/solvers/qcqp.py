@@ -22,17 +22,16 @@ first answer is not exact enough.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, cast
+from typing import cast
 
 import numpy as np
 from scipy import sparse
 
-from multikernel.certificate import Best, Certificate
 from multikernel.gram.base import Gram
 from multikernel.machines.base import ConicMachine, HasCompact, HasConic, Machine
 from multikernel.mixing.base import HasSupportRows, Mixing
 from multikernel.mixing.cones import ConeRows, solve_conic
-from multikernel.problem import Point
+from multikernel.problem import Best, Certificate, Point
 from multikernel.solvers.base import Solver, Step
 from multikernel.solvers.conic_cuts import boundary_point
 
@@ -75,7 +74,7 @@ class QCQP(Solver):
     (array([1., 0.]), 0.5, 1)
     """
 
-    requires: ClassVar[tuple[str, ...]] = ("machine.conic", "mixing.support_rows")
+    requires = ("machine.conic", "mixing.support_rows")
 
     memory_limit: float = 2e9
     units: tuple[float, ...] = (1.0, 1.0, 10.0, 0.1)
@@ -91,7 +90,7 @@ class QCQP(Solver):
     def step(self, point: Point, state: _State, certificate: Certificate) -> Step:
         machine, mixing = point.problem.machine, point.problem.mixing
         unit = size = natural_unit(state.outputs, state.conic)
-        best = Best(point, state.tol)
+        best = Best(state.tol)
         for factor in self.units:
             a, beta = solve_programme(state.outputs, state.conic, mixing, factor * unit, factor * size)
             point.set_weights(boundary_point(beta, mixing))
@@ -129,8 +128,8 @@ class CompactQCQP(QCQP):
     [1.0, 1.0, 1.0, 1.0]
     """
 
-    requires: ClassVar[tuple[str, ...]] = ("machine.compact", "mixing.support_rows")
-    scope: ClassVar[str] = COMPACT_SCOPE
+    requires = ("machine.compact", "mixing.support_rows")
+    scope = COMPACT_SCOPE
 
     def _conic(self, machine: Machine) -> ConicMachine:
         return cast(HasCompact, machine).compact()
@@ -194,9 +193,7 @@ def solve_programme(
     x, t, s = np.arange(n), np.arange(n, n + p), n + p
     eye = sparse.eye_array(n)
     box = ConeRows(
-        sparse.vstack([-eye, eye]),
-        np.concatenate([-conic.lower, conic.upper]) / unit,
-        (("nonnegative", 2 * n),),
+        sparse.vstack([-eye, eye]), np.concatenate([-conic.lower, conic.upper]) / unit, (("nonnegative", 2 * n),)
     )
     blocks = [(box, x), (support, np.arange(n, n + support.A.shape[1]))]
     if conic.eps:

@@ -20,13 +20,11 @@ an in-out step on the cuts collected so far.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
-from multikernel.certificate import Certificate
 from multikernel.mixing.base import HasReducedGradient
-from multikernel.problem import Point
+from multikernel.problem import Certificate, Point
 from multikernel.solvers.base import Solver, Step
 from multikernel.solvers.cut_model import FINEST, InOut, inner_accuracy
 
@@ -63,22 +61,9 @@ class SimpleMKL(Solver):
         Largest number of inner problems of one line search.
     patience : int
         Steps without half the gap before every second step is an in-out step.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from multikernel.gram.dense import DenseGram
-    >>> from multikernel.machines.svc import SVC
-    >>> from multikernel.mixing.norms import Simplex
-    >>> from multikernel.problem import Problem
-    >>> from multikernel.solve import solve
-    >>> x = np.array([-2.0, -1.0, 1.0, 2.0])
-    >>> K = np.stack([np.outer(x, x), np.eye(4)])
-    >>> round(solve(Problem(DenseGram(K), SVC(np.sign(x)), Simplex()), "simplemkl", tol=1e-6).upper, 6)
-    0.5
     """
 
-    requires: ClassVar[tuple[str, ...]] = ("mixing.reduced_gradient",)
+    requires = ("mixing.reduced_gradient",)
 
     inner: float = 0.1
     searches: int = 8

@@ -18,12 +18,10 @@ kernels), and in solving the inner problem only as exactly as the gap asks for.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
-from multikernel.certificate import Certificate
-from multikernel.problem import Point
+from multikernel.problem import Certificate, Point
 from multikernel.solvers.base import Solver, Step
 from multikernel.solvers.conic_cuts import minimise_conic
 from multikernel.solvers.cut_model import CutModel, inner_accuracy
@@ -43,23 +41,9 @@ class SIP(Solver):
     ----------
     inner : float
         Accuracy of the inner solver as a fraction of the current gap.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from multikernel.gram.dense import DenseGram
-    >>> from multikernel.machines.svc import SVC
-    >>> from multikernel.mixing.norms import Ball
-    >>> from multikernel.problem import Problem
-    >>> from multikernel.solve import solve
-    >>> x = np.array([-2.0, -1.0, 1.0, 2.0])
-    >>> K = np.stack([np.outer(x, x), np.eye(4)])
-    >>> solution = solve(Problem(DenseGram(K), SVC(np.sign(x)), Ball(2.0)), "sip", tol=1e-6)
-    >>> solution.status, round(float(np.linalg.norm(solution.weights)), 9)
-    ('converged', 1.0)
     """
 
-    requires: ClassVar[tuple[str, ...]] = ("mixing.cone_rows",)
+    requires = ("mixing.cone_rows",)
 
     inner: float = 0.1
 

@@ -290,7 +290,8 @@ def nearest_points(
     accuracy, finest = 0.5 * tol, 0.0 if matrix is None else float(np.finfo(matrix.dtype).eps)
     fit: SVCFit | None = None
     found: Solution | None = None
-    with Recorder(tell) as recorder:
+    recorder, interrupted = Recorder(tell), False
+    try:
         while found is None or (found.status == STALLED and matrix is not None and accuracy > finest):
             if matrix is None:
                 a = weight * np.where(y > 0, 1.0 / sums[0], -1.0 / sums[1])
@@ -301,9 +302,11 @@ def nearest_points(
             found = _solution(gram.apply(a), a, beta, y, lam, weight, tol)
             active = int(np.count_nonzero(beta))
             recorder.record({"upper": found.upper, "lower": found.lower, "gap": found.gap, "active": active})
+    except KeyboardInterrupt:
+        interrupted = True
     if found is None:
         raise KeyboardInterrupt
-    status = INTERRUPTED if recorder.interrupted else found.status
+    status = INTERRUPTED if interrupted else found.status
     return replace(found, n_iter=recorder.n_rows, status=status, history=recorder.history)
 
 
@@ -317,5 +320,6 @@ def _solution(
     lower = min(m * m / h, h) if h > 0 else 0.0
     # halfway between the outputs of the two points, without the regularisation
     intercept = -0.5 * float(np.abs(a) @ mixed)
-    status, floor = CONVERGED if h - lower <= tol * h else STALLED, float(np.finfo(float).tiny)
-    return Solution(beta, a, intercept, h, lower, floor, F, F @ a / float(a @ a), 1, status, "smo")
+    status = CONVERGED if h - lower <= tol * h else STALLED
+    gap = max(h - lower, 0.0) / max(h, float(np.finfo(float).tiny))
+    return Solution(beta, a, intercept, h, lower, gap, F, F @ a / float(a @ a), 1, status, "smo")

@@ -215,17 +215,20 @@ class LPBetaClassifier(ClassifierFace):
         right: list[list[float]] = []
         folds = [(np.intersect1d(train, tested), test) for train, test in splits]
         folds = [fold for fold in folds if len(fold[0])] or [(tested, tested)]
-        with Recorder(tell) as recorder:
+        recorder, interrupted = Recorder(tell), False
+        try:
             for train, test in folds:
                 path = solve_lp_beta(scores[:, train], codes[train], nus, weight[train], self.per_class)
                 right.append([_right(found.weights, scores[:, test], codes[test], weight[test]) for found in path])
                 recorder.record({"done": len(right), "of": len(folds), "parts": "folds for nu"})
-        if recorder.interrupted:
+        except KeyboardInterrupt:
+            interrupted = True
+        if interrupted:
             taken = "the nu that was best on them" if right else "the largest nu"
             after = f"{len(right)} of {len(folds)} folds that choose nu"
             warn_interrupted(type(self).__name__, after, f"The model returned takes {taken}.")
         best = nus[int(np.argmax(np.sum(right, axis=0)))] if right else nus.max()
-        return float(best), not recorder.interrupted
+        return float(best), not interrupted
 
 
 def _right(weights: np.ndarray, scores: np.ndarray, codes: np.ndarray, weight: np.ndarray) -> float:

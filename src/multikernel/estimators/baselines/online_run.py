@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from multikernel.certificate import ROUNDING, relative_gap
 from multikernel.estimators.baselines.online_blocks import Blocks
+from multikernel.problem import ROUNDING, Certificate
 from multikernel.solution import CONVERGED, INTERRUPTED, MAX_ITER, SETTLED
 from multikernel.solve import Recorder
 
@@ -157,7 +157,7 @@ class Result:
     @property
     def gap(self) -> float:
         """Relative duality gap."""
-        return relative_gap(self.upper, self.lower, ROUNDING)
+        return Certificate(self.upper, self.lower, None, ROUNDING).relative
 
 
 class Run:
@@ -249,7 +249,8 @@ class Run:
         """Run epochs until the relative gap, the patience or their number is reached."""
         status, idle, looked = MAX_ITER, 0, 0
         held = len(self.sample.held_out) > 0
-        with Recorder(callback) as recorder:
+        recorder = Recorder(callback)
+        try:
             while self.epoch < max_iter:
                 self.visit()
                 if not held and self.epoch < min(_GROWTH * looked, max_iter):
@@ -258,7 +259,7 @@ class Run:
                 # an average costs a pass over the kernels: it is evaluated when its window ends, in a short run last
                 due = self.epoch == max_iter or (self._window_ends() and self.epoch**2 >= max_iter)
                 primal = self.check(average=self.average and due)
-                gap = relative_gap(self.upper, self.lower, ROUNDING)
+                gap = Certificate(self.upper, self.lower, None, ROUNDING).relative
                 row = {"epoch": self.epoch, "primal": primal, "upper": self.upper, "lower": self.lower, "gap": gap}
                 score = {"score": self.score} if held else {}
                 recorder.record({**row, "active": int(np.count_nonzero(self.norms)), **score})
@@ -269,7 +270,7 @@ class Run:
                 if held and patience is not None and idle >= patience:
                     status = SETTLED
                     break
-        if recorder.interrupted:
+        except KeyboardInterrupt:
             status = INTERRUPTED
         if self.best is None:
             m, self.norms = self.last()

@@ -132,7 +132,8 @@ class BinaryMKLWeights(KernelWeights):
         alpha, theta = np.zeros(len(pairs)), np.zeros(p)
         best, upper, lower, gap = theta.copy(), np.inf, -np.inf, np.inf
         shuffle = np.random.default_rng(0)
-        with Recorder(tell) as recorder:
+        recorder, interrupted = Recorder(tell), False
+        try:
             while recorder.n_rows < self.max_iter and gap > self.tol:
                 for Z, labels, costs, at in pairs:
                     order = _order(len(labels), shuffle)
@@ -145,12 +146,14 @@ class BinaryMKLWeights(KernelWeights):
                     upper, best = now, theta.copy()
                 gap = max(upper - lower, 0.0) / upper
                 recorder.record({"gap": gap, "active": int(np.count_nonzero(best > 0))})
+        except KeyboardInterrupt:
+            interrupted = True
         if upper == np.inf:
             raise KeyboardInterrupt
         self.n_iter_, self.objective_, self.duality_gap_ = recorder.n_rows, upper, gap
         if gap <= self.tol:
             self.status_ = CONVERGED
-        elif recorder.interrupted:
+        elif interrupted:
             self.status_ = INTERRUPTED
             worth = f"The weights are the best found, certified to within a relative gap of {gap:.2g}."
             warn_interrupted(type(self).__name__, f"{self.n_iter_} sweeps", worth)

@@ -13,7 +13,7 @@ from multikernel.kernels.inputs import as_weights
 from multikernel.kernels.sequences.alphabet import Alphabet, as_alphabet
 from multikernel.kernels.sequences.encode import Encoded
 from multikernel.kernels.sequences.samples import Sequences, as_sequences
-from multikernel.threads import ROWS, Team, available_threads
+from multikernel.threads import ROWS, Team, resolve_threads
 
 
 class SequenceKernel(Kernel):
@@ -86,7 +86,7 @@ def share_rows(n: int, work: Callable[[int, int], None], *, lower: bool) -> None
         Whether only the first i + 1 entries of row i are computed.
     """
     # whoever computes a matrix in blocks of one or two times ROWS rows shares the blocks among threads itself
-    team = Team(available_threads() if n >= 4 * ROWS else 1)
+    team = Team(resolve_threads() if n >= 4 * ROWS else 1)
     if team.n_threads == 1:
         work(0, n)
         return
