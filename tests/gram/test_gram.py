@@ -14,7 +14,7 @@ from multikernel.gram.lazy import LazyGram
 from multikernel.gram.memmap import MemmapGram, memmap_stack
 from multikernel.gram.slices import gather
 from multikernel.gram.stack import stack_kernels
-from multikernel.gram.storage import choose_storage, free_memory, parse_bytes, row_budget, storage_dtype
+from multikernel.gram.storage import choose_storage, default_limit, parse_bytes, row_budget, storage_dtype
 from multikernel.gram.subset import SubsetGram
 from multikernel.threads import Team
 from multikernel.training.stacked import gather_square
@@ -312,21 +312,24 @@ def test_other_sizes_are_refused(wrong):
         parse_bytes(wrong)
 
 
-def test_free_memory_is_that_of_the_system_or_of_the_container(tmp_path, monkeypatch):
-    assert 0 < free_memory() < 1e15
+def test_the_default_limit_is_half_of_what_the_system_or_the_container_has(tmp_path, monkeypatch):
+    assert 0 < default_limit() < 1e15
     system = SimpleNamespace(virtual_memory=lambda: SimpleNamespace(available=700))
     monkeypatch.setitem(sys.modules, "psutil", system)
-    monkeypatch.setattr(storage, "_group_memory", lambda: None)
-    assert free_memory() == 700
-    monkeypatch.undo()
-    monkeypatch.setitem(sys.modules, "psutil", system)
+    assert default_limit(str(tmp_path)) == 350
     (tmp_path / "memory.max").write_text("1000\n")
     (tmp_path / "memory.current").write_text("400\n")
-    assert storage._group_memory(str(tmp_path)) == 600
+    assert default_limit(str(tmp_path)) == 300
+    (tmp_path / "memory.current").write_text("200\n")
+    assert default_limit(str(tmp_path)) == 350
+    (tmp_path / "memory.current").write_text("2000\n")
+    assert default_limit(str(tmp_path)) == 0
     (tmp_path / "memory.max").write_text("max\n")
-    assert storage._group_memory(str(tmp_path)) is None
-    monkeypatch.setattr(storage, "_group_memory", lambda: 600.0)
-    assert free_memory() == 600
+    assert default_limit(str(tmp_path)) == 350
+    (tmp_path / "memory").mkdir()
+    (tmp_path / "memory" / "memory.limit_in_bytes").write_text("100\n")
+    (tmp_path / "memory" / "memory.usage_in_bytes").write_text("40\n")
+    assert default_limit(str(tmp_path)) == 30
 
 
 def test_names_of_the_package_load_at_first_use():

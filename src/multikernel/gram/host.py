@@ -6,6 +6,7 @@ A storage that can do better than forming rows overrides what it can do better.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -61,15 +62,6 @@ class HostGram(Gram):
                 out[k] += block[k].T.astype(np.float64) @ v[idx[part]]
         return out
 
-    def add_outputs(self, F: np.ndarray, idx: np.ndarray, delta: np.ndarray) -> None:
-        """F_k += K_k[:, idx] delta for every kernel; delta is (m,) or, with columns, (m, c).
-
-        Sets: F, of shape (p, n) or (p, n, c), float64.
-        """
-        v = np.zeros((self.n_samples, *delta.shape[1:]))
-        v[idx] = delta
-        F += self.apply(v)
-
     def new_outputs(self, shape: tuple[int, ...], known: tuple[np.ndarray, np.ndarray] | None = None) -> Outputs:
         if known is None:
             return HostOutputs(self, np.zeros(shape), np.zeros((self.n_kernels, *shape)))
@@ -95,6 +87,7 @@ class HostGram(Gram):
         return KernelsGram(self, kernels)
 
 
+@dataclass(eq=False)
 class HostOutputs(Outputs):
     """Outputs as one array F of shape (p, n) or (p, n, c), which is written to when coefficients change.
 
@@ -108,15 +101,12 @@ class HostOutputs(Outputs):
     (array([5., 9.]), array([4., 5.]))
     """
 
-    def __init__(self, gram: HostGram, coef: np.ndarray, F: np.ndarray) -> None:
-        self.gram, self.coef, self.F = gram, coef, F
+    gram: HostGram
+    coef: np.ndarray
+    F: np.ndarray
 
     def update(self, coef: np.ndarray, kernels: np.ndarray | None = None) -> None:
-        if kernels is None:
-            changed = changed_rows(self.coef, coef)
-            self.gram.add_outputs(self.F, changed, coef[changed] - self.coef[changed])
-        else:
-            self.F[kernels] += self.gram.apply(coef - self.coef, kernels)
+        self.F[slice(None) if kernels is None else kernels] += self.gram.apply(coef - self.coef, kernels)
         self.coef = coef
 
     def put(self, kernels: np.ndarray, part: Outputs | np.ndarray | float) -> None:
@@ -136,8 +126,3 @@ class HostOutputs(Outputs):
 
     def known(self) -> tuple[np.ndarray, np.ndarray]:
         return self.coef, self.F.copy()
-
-
-def changed_rows(old: np.ndarray, new: np.ndarray) -> np.ndarray:
-    """Return the rows in which two arrays of coefficients differ."""
-    return np.flatnonzero(new != old if new.ndim == 1 else (new != old).any(axis=1))

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
+from multikernel.gram.dense_loops import read_only
 from multikernel.threads import ROWS
 
 
@@ -116,13 +117,6 @@ def take_block(K, rows, cols, dtype, out=None) -> np.ndarray:
         part = K[some] if run_c is None else K[some, run_c]
         out[start : start + len(some)] = np.take(part, cols, axis=1) if run_c is None else part
     return out
-
-
-def read_only(array: np.ndarray) -> np.ndarray:
-    """Return a view that cannot be written to, for which compiled loops need only one version."""
-    view = array.view()
-    view.flags.writeable = False
-    return view
 
 
 class Sums(NamedTuple):

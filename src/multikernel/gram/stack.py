@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from multikernel.gram.dense_loops import read_only
 from multikernel.gram.slices import (
     as_data,
     as_slice,
     axis_positions,
     compose,
-    read_only,
     shorten,
     take_block,
 )

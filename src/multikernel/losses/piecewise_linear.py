@@ -9,12 +9,6 @@ import numpy as np
 from multikernel.losses.base import Loss
 
 
-def _spread(C: float | np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Return the cost of each sample."""
-    costs = np.asarray(C, float)
-    return costs if costs.shape == y.shape else np.full(y.shape, costs)
-
-
 def piecewise_minimiser(kinks: np.ndarray, jumps: np.ndarray, slope: float) -> float:
     """Minimise a convex piecewise linear function: the middle of the interval of minimisers.
 
@@ -80,7 +74,7 @@ class Hinge(Loss):
         The sum is convex and piecewise linear in b; its slope starts at minus the cost of the positive samples
         and grows by C_i at every kink y_i - f_i.
         """
-        C = _spread(self.C, y)
+        C = np.zeros(y.shape) + self.C
         return piecewise_minimiser(y - f, C, -float(C @ (y > 0)))
 
 
@@ -127,6 +121,6 @@ class EpsilonInsensitive(Loss):
         The slope of the sum starts at minus the sum of the costs and grows by C_i at both edges of the tube,
         y_i - epsilon - f_i and y_i + epsilon - f_i.
         """
-        C = _spread(self.C, y)
+        C = np.zeros(y.shape) + self.C
         kinks = np.concatenate([y - self.epsilon - f, y + self.epsilon - f])
         return piecewise_minimiser(kinks, np.concatenate([C, C]), -float(C.sum()))

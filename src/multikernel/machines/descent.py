@@ -65,7 +65,7 @@ class Descent(Machine):
 
     def __init__(self, machine: Machine, shuffled: bool = True, random_state: int = 0) -> None:
         self.inner = machine
-        self.n_samples, self.scale = machine.n_samples, machine.scale
+        self.n_samples, self.scale, self.floor = machine.n_samples, machine.scale, machine.floor
         self.shuffled, self.random_state = shuffled, random_state
         n = self.n_samples
         self.eps, self.total, self.h = 0.0, 0.0, np.zeros(n)

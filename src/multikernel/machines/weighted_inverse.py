@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from multikernel.gram.base import Combined
+from multikernel.gram.combined import Combined
 
 # condition number up to which single precision, half the cost, is refined in few steps
 _SINGLE = 1e5

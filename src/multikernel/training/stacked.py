@@ -17,6 +17,7 @@ import numpy as np
 
 from multikernel.gram.base import Gram
 from multikernel.gram.dense import DenseGram
+from multikernel.gram.dense_loops import read_only
 from multikernel.gram.inspect import Inspection
 from multikernel.gram.lazy import LazyGram
 from multikernel.gram.memmap import MemmapGram, memmap_stack
@@ -26,7 +27,6 @@ from multikernel.gram.slices import (
     compose,
     gather,
     gather_with_dots,
-    read_only,
     shorten,
     take_block,
 )
