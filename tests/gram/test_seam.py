@@ -226,11 +226,10 @@ def test_machines_and_grams_are_not_changed_by_what_is_asked_of_them(kind):
         np.testing.assert_array_equal(np.asarray(calls[i]()), expected[i])
 
 
-def test_a_newcomer_has_ten_methods_to_know():
+def test_a_newcomer_has_nine_methods_to_know():
     public = {name for name, value in vars(Gram).items() if callable(value) and not name.startswith("_")}
     assert public == {
-        "apply", "block", "combined", "diag", "new_outputs", "output_kernel", "rows", "stored", "take_kernels",
-        "take_samples",
+        "apply", "block", "combined", "diag", "new_outputs", "rows", "stored", "take_kernels", "take_samples",
     }  # fmt: skip
 
 

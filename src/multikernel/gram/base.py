@@ -11,6 +11,7 @@ combined kernel, stands in `multikernel.gram.combined`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,6 +35,8 @@ class Gram(ABC):
         Bytes this Gram holds beyond what the caller handed in.
     budget : float
         Bytes of kernel values that may be held beside those that are stored.
+    output_kernels : sequence of ndarrays of shape (c, c), or None
+        For each kernel the kernel between the columns of a with which it is multiplied, None for the identity.
     """
 
     kind: str
@@ -42,6 +45,7 @@ class Gram(ABC):
     dtype: np.dtype
     nbytes: int = 0
     budget: float = np.inf
+    output_kernels: Sequence[np.ndarray] | None = None
 
     @abstractmethod
     def diag(self) -> np.ndarray:
@@ -80,10 +84,6 @@ class Gram(ABC):
 
         Without a kernel the stack M and factors s with K_k = s_k M_k, where all kernels lie in one array; else None.
         """
-        return None
-
-    def output_kernel(self, kernel: int) -> np.ndarray | None:
-        """Return the kernel between the columns of a with which this one is multiplied, None for the identity."""
         return None
 
 

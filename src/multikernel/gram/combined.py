@@ -243,13 +243,18 @@ class HostCombined(Combined):
 
     def apply(self, delta: np.ndarray, exact: bool = True) -> np.ndarray:
         idx = np.flatnonzero(delta if delta.ndim == 1 else delta.any(axis=1))
-        rows, team = self._rows, self.team
+        rows, team, n = self._rows, self.team, len(delta)
         rows.ensure(idx)
         if not exact:
-            return times_columns_roughly(rows.matrix, rows.scale, delta, idx, bool(rows.have.all()), team)
+            # by the library
+            scale, delta = self.dtype.type(rows.scale), delta.astype(self.dtype, copy=False)
+            if not rows.have.all():
+                return rows.matrix[idx].T @ (scale * delta[idx])
+            out = np.empty(delta.shape, self.dtype)
+            team.run(partial(np.matmul, rows.matrix[lo:hi], delta, out[lo:hi]) for lo, hi in team.split(n, 64))
+            return np.multiply(out, scale, out=out)
         if delta.ndim > 1:
             return times_columns(rows.matrix, rows.scale, delta, idx, bool(rows.have.all()), team)
-        n = len(delta)
         out = np.zeros((1, n))
         D = rows.scale * delta[None, idx]
         which = np.zeros(1, np.intp)
@@ -300,21 +305,4 @@ def times_columns(
     for start in range(0, len(idx), ROWS):
         rows = idx[start : start + ROWS]
         out += matrix[rows].astype(np.float64).T @ (scale * delta[rows])
-    return out
-
-
-def times_columns_roughly(
-    matrix: np.ndarray, scale: float, delta: np.ndarray, idx: np.ndarray, whole: bool, team: Team
-) -> np.ndarray:
-    """Return scale M delta in the precision of M, by the library; parameters as of `times_columns`."""
-    delta = delta.astype(matrix.dtype, copy=False)
-    if not whole:
-        return matrix[idx].T @ (matrix.dtype.type(scale) * delta[idx])
-    out = np.empty(delta.shape, matrix.dtype)
-
-    def rows(lo: int, hi: int) -> None:
-        np.matmul(matrix[lo:hi], delta, out=out[lo:hi])
-
-    team.run(partial(rows, lo, hi) for lo, hi in team.split(len(matrix), 64))
-    out *= matrix.dtype.type(scale)
     return out

@@ -29,11 +29,6 @@ class AffineForm:
     A: np.ndarray | None = None
     B: np.ndarray | None = None
 
-    @classmethod
-    def identity(cls, p: int) -> AffineForm:
-        """Kernels as they are."""
-        return cls(np.ones(p))
-
 
 class DenseGram(HostGram):
     """p matrices in memory.
@@ -68,7 +63,7 @@ class DenseGram(HostGram):
         self.n_kernels = int(self._first[-1])
         self.n_samples = self._groups[0].shape[1]
         self.dtype = reduce(np.promote_types, [K.dtype for K in self._groups])
-        self.form = form or AffineForm.identity(self.n_kernels)
+        self.form = form or AffineForm(np.ones(self.n_kernels))
         self.team = Team(n_threads)
         self.nbytes = sum([K.nbytes for K in self._groups]) if owned else 0
         self._diag: np.ndarray | None = None
@@ -93,7 +88,7 @@ class DenseGram(HostGram):
         kernels = np.arange(self.n_kernels) if kernels is None else kernels
         out = np.empty((len(kernels), len(idx), self.n_samples), self.dtype)
         for j, k in enumerate(kernels):
-            self.combine(np.eye(1, self.n_kernels, k)[0], idx, out[j])
+            self.combine(np.eye(1, self.n_kernels, k)[0], np.asarray(idx, np.intp), out[j], np.arange(len(idx)))
         return out
 
     def diag(self):
@@ -104,13 +99,8 @@ class DenseGram(HostGram):
             self._diag = d if A is None or B is None else d - 2 * np.einsum("kit,kit->ki", A, B)
         return self._diag
 
-    def combine(self, beta, rows, out=None, slots=None):
-        rows = np.asarray(rows, np.intp)
-        slots = np.arange(len(rows)) if slots is None else slots
-        active = np.flatnonzero(beta)
-        if out is None:
-            out = np.empty((len(rows), self.n_samples), self.dtype)
-        fresh = True
+    def combine(self, beta, rows, out, slots):
+        active, fresh = np.flatnonzero(beta), True
         s, u, A, B = self.form.scale, self.form.u, self.form.A, self.form.B
         # the precision asked for: a sum in float64 must not be rounded to that of the entries
         coef = (beta * s)[active].astype(out.dtype)
@@ -127,7 +117,6 @@ class DenseGram(HostGram):
             left = np.concatenate([beta[active, None, None] * A[active], beta[active, None, None] * B[active]])
             right = np.concatenate([B[active], A[active]])
             out[slots] -= np.einsum("kit,kjt->ij", left[:, rows], right, optimize=True).astype(out.dtype)
-        return out
 
     def apply(self, v, kernels=None):
         kernels = np.arange(self.n_kernels) if kernels is None else np.asarray(kernels)

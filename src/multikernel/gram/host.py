@@ -32,25 +32,15 @@ class HostGram(Gram):
         for start in range(0, len(idx), size):
             yield slice(start, min(start + size, len(idx)))
 
-    def combine(
-        self,
-        beta: np.ndarray,
-        rows: np.ndarray,
-        out: np.ndarray | None = None,
-        slots: np.ndarray | None = None,
-    ) -> np.ndarray:
-        """Rows of sum_k beta_k K_k in the storage precision; kernels of weight zero are not touched.
+    def combine(self, beta: np.ndarray, rows: np.ndarray, out: np.ndarray, slots: np.ndarray) -> None:
+        """Form rows of sum_k beta_k K_k; kernels of weight zero are not touched.
 
-        Sets: ``out[slots]`` when given, else a new array of shape (len(rows), n).
+        Sets: ``out[slots]``.
         """
         active = np.flatnonzero(beta)
-        slots = np.arange(len(rows)) if slots is None else slots
-        if out is None:
-            out = np.empty((len(rows), self.n_samples), self.dtype)
         for part in self._blocks(rows, len(active)):
             block = self.rows(rows[part], active)
             out[slots[part]] = np.tensordot(beta[active].astype(block.dtype), block, 1)
-        return out
 
     def apply(self, v: np.ndarray, kernels: np.ndarray | None = None) -> np.ndarray:
         p = self.n_kernels if kernels is None else len(kernels)

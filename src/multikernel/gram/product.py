@@ -49,6 +49,7 @@ class ProductGram(HostGram):
         self.pairs = np.asarray(pairs, np.intp)
         self.kind, self.dtype, self.team = base.kind, base.dtype, base.team
         self.n_kernels, self.n_samples = len(self.pairs), base.n_samples
+        self.output_kernels = [self.Y[m] for m in self.pairs[:, 1]]
 
     @property
     def nbytes(self) -> int:  # type: ignore[override]  # a property: the bytes of a lazy base grow
@@ -63,9 +64,6 @@ class ProductGram(HostGram):
     def diag(self):
         """Diagonals of the kernels on the samples, one for each pair."""
         return self.base.diag()[self.pairs[:, 0]]
-
-    def output_kernel(self, kernel):
-        return self.Y[self.pairs[kernel, 1]]
 
     def apply(self, v, kernels=None):
         pairs = self.pairs if kernels is None else self.pairs[kernels]

@@ -138,7 +138,7 @@ def gather(K: np.ndarray, rows: np.ndarray, cols: np.ndarray, dtype=np.float64) 
            [1., 2.]])
     """
     out = np.empty((len(rows), len(cols)), dtype)
-    if _loops_apply(K):
+    if K.dtype in (np.float32, np.float64):
         gather_block_of(read_only(K), rows, cols, out)
     else:
         take_block(K, rows, cols, out.dtype, out)
@@ -153,10 +153,6 @@ def gather_with_product(K: np.ndarray, idx: np.ndarray, weight: np.ndarray, out:
     product = np.empty(len(idx))
     gather_with_dots(read_only(K), idx, idx, weight, out, product)
     return product
-
-
-def _loops_apply(K: np.ndarray) -> bool:
-    return K.dtype in (np.float32, np.float64)
 
 
 @njit(cache=True, nogil=True)

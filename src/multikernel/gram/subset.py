@@ -44,16 +44,13 @@ class SubsetGram(_PartGram):
     def rows(self, idx, kernels=None):
         return self.parent.rows(self.idx[idx], kernels)[:, :, self.idx]
 
-    def combine(self, beta, rows, out=None, slots=None):
-        rows = np.asarray(rows, np.intp)
-        slots = np.arange(len(rows)) if slots is None else slots
-        if out is None:
-            out = np.empty((len(rows), self.n_samples), self.dtype)
+    def combine(self, beta, rows, out, slots):
         size = max(1, BLOCK_BYTES // (self.parent.n_samples * self.dtype.itemsize))
+        whole = np.empty((min(size, len(rows)), self.parent.n_samples), self.dtype)
         for i in range(0, len(rows), size):
-            part = slice(i, i + size)
-            out[slots[part]] = self.parent.combine(beta, self.idx[rows[part]])[:, self.idx]
-        return out
+            some = self.idx[rows[i : i + size]]
+            self.parent.combine(beta, some, whole, np.arange(len(some)))
+            out[slots[i : i + size]] = whole[: len(some), self.idx]
 
     def block(self, idx):
         return self.parent.block(self.idx[idx])
@@ -93,10 +90,10 @@ class KernelsGram(_PartGram):
     def rows(self, idx, kernels=None):
         return self.parent.rows(idx, self.kernels if kernels is None else self.kernels[kernels])
 
-    def combine(self, beta, rows, out=None, slots=None):
+    def combine(self, beta, rows, out, slots):
         spread = np.zeros(self.parent.n_kernels)
         spread[self.kernels] = beta
-        return self.parent.combine(spread, rows, out, slots)
+        self.parent.combine(spread, rows, out, slots)
 
     def apply(self, v, kernels=None):
         return self.parent.apply(v, self.kernels if kernels is None else self.kernels[kernels])

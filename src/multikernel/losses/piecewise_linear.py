@@ -55,16 +55,14 @@ class Hinge(Loss):
     C: float | np.ndarray = 1.0
     task: str = "classification"
 
-    def value(self, f: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Loss of each sample."""
+    def value(self, f, y):
         return self.C * np.maximum(0.0, 1.0 - y * f)
 
-    def gradient(self, f: np.ndarray, y: np.ndarray) -> np.ndarray:
+    def gradient(self, f, y):
         """Derivative by f: the subgradient that is zero at the kink."""
         return np.where(y * f < 1.0, -self.C * y, 0.0)
 
-    def conjugate(self, a: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """l*(-a, y): what the dual pays for the coefficient a."""
+    def conjugate(self, a, y):
         inside = (y * a >= 0) & (y * a <= self.C)
         return np.where(inside, -y * a, np.inf)
 
@@ -103,16 +101,14 @@ class EpsilonInsensitive(Loss):
     epsilon: float = 0.1
     task: str = "regression"
 
-    def value(self, f: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Loss of each sample."""
+    def value(self, f, y):
         return self.C * np.maximum(0.0, np.abs(y - f) - self.epsilon)
 
-    def gradient(self, f: np.ndarray, y: np.ndarray) -> np.ndarray:
+    def gradient(self, f, y):
         """Derivative by f: the subgradient that is zero at the kinks."""
         return np.where(np.abs(y - f) > self.epsilon, self.C * np.sign(f - y), 0.0)
 
-    def conjugate(self, a: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """l*(-a, y): what the dual pays for the coefficient a."""
+    def conjugate(self, a, y):
         return np.where(np.abs(a) <= self.C, self.epsilon * np.abs(a) - y * a, np.inf)
 
     def best_intercept(self, f: np.ndarray, y: np.ndarray) -> float:

@@ -95,9 +95,7 @@ class BoxMachine(Machine):
             run.ascend(rows, size)
         return self.make_feasible(run.a)
 
-    def curvature(
-        self, combined: Combined, a: np.ndarray, f: np.ndarray, outputs: Outputs, rough: bool = False
-    ) -> Curvature:
+    def curvature(self, combined: Combined, a, f, outputs: Outputs, rough: bool = False) -> Curvature:
         """Linearise the optimality conditions of the free coefficients.
 
         On the free set p - eps sign(a) - f - b = 0 and sum a = total, so that a change of weights moves a_free by

@@ -125,9 +125,7 @@ class Ridge(Machine):
             descent = new
         return self.make_feasible(best)
 
-    def curvature(
-        self, combined: Combined, a: np.ndarray, f: np.ndarray, outputs: Outputs, rough: bool = False
-    ) -> Curvature:
+    def curvature(self, combined: Combined, a, f, outputs: Outputs, rough: bool = False) -> Curvature:
         """With M = K + diag(1/(2C)) a change of weights moves A by -M^-1 F_k, and H_kl = <F_k, M^-1 F_l>."""
         F = outputs.kernel_outputs()
         p = len(F)

@@ -181,9 +181,7 @@ class Smooth(Machine):
             combined.cache["inverse"] = kept
         return kept[1]
 
-    def curvature(
-        self, combined: Combined, a: np.ndarray, f: np.ndarray, outputs: Outputs, rough: bool = False
-    ) -> Curvature:
+    def curvature(self, combined: Combined, a, f, outputs: Outputs, rough: bool = False) -> Curvature:
         """From a = -l'(f + b): a change of weights moves a by -M^-1 F_k, and H_kl = <F_k, M^-1 F_l>."""
         b = self.best_intercept(f)
         inverse = self._inverse(combined, f + b)

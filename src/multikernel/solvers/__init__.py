@@ -82,7 +82,7 @@ def choose_solver(problem: Problem, solver: str | Solver = "auto", start: Start 
         kind = type(solver).__name__
         name = next((key for key, (_, attribute) in REGISTRY.items() if attribute == kind), kind.lower())
     gram = problem.gram
-    if start is None or name == "active-set" or gram.kind == "features" or gram.output_kernel(0) is not None:
+    if start is None or name == "active-set" or gram.kind == "features" or gram.output_kernels is not None:
         return name, solver
     if 0 < np.count_nonzero(start.weights) <= _FEW * gram.n_kernels and offers(problem, "mixing.take_kernels"):
         from multikernel.solvers.active_set import ActiveSet
@@ -95,7 +95,7 @@ def _fastest(problem: Problem) -> str:
     gram = problem.gram
     if gram.kind == "features":
         return "interleaved"
-    if gram.n_kernels > _MANY_PRODUCTS and gram.output_kernel(0) is not None:
+    if gram.n_kernels > _MANY_PRODUCTS and gram.output_kernels is not None:
         return "level" if find_spec("clarabel") else "alternating"
     lists = offers(problem, "machine.subsample") and not missing_needs(get_solver("active-set"), problem)
     return "active-set" if gram.kind == "lazy" and gram.n_kernels >= _MANY and lists else "newton"

@@ -209,9 +209,7 @@ class CrammerSinger(RowMachine):
 
     # ---- second order
 
-    def curvature(
-        self, combined: Combined, a: np.ndarray, f: np.ndarray, outputs: Outputs, rough: bool = False
-    ) -> Curvature:
+    def curvature(self, combined: Combined, a, f, outputs: Outputs, rough: bool = False) -> Curvature:
         """Linearise the optimality conditions of the free entries.
 
         In each row the slopes E - f - b of the free entries are equal, and rows and columns keep their sums, so that a

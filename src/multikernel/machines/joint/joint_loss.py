@@ -203,9 +203,7 @@ class JointLoss(RowMachine):
 
     # ---- second order
 
-    def curvature(
-        self, combined: Combined, a: np.ndarray, f: np.ndarray, outputs: Outputs, rough: bool = False
-    ) -> Curvature:
+    def curvature(self, combined: Combined, a, f, outputs: Outputs, rough: bool = False) -> Curvature:
         """Linearise the optimality conditions: a change of weights moves the free entries by -(K + D)^-1 F_k."""
         F = outputs.kernel_outputs()
         p, c = len(F), self.n_classes
