@@ -193,11 +193,6 @@ class CombinedFeatures(Combined):
         The kernels.
     beta : ndarray of shape (p,)
         Weights.
-
-    Attributes
-    ----------
-    diag : ndarray of shape (n,)
-        K_beta(i, i).
     """
 
     def __init__(self, gram: FeatureGram, beta: np.ndarray) -> None:

@@ -85,14 +85,14 @@ class BoxMachine(Machine):
         if self.n_samples > combined.host_limit:
             for _ in range(int(np.ceil(size / combined.host_limit))):
                 some = min(size, int(combined.host_limit))
-                run.ascend_within(combined, run.worst(some), some)
+                run.run_within(combined, run.worst(some), some)
         else:
             rows, chosen = combined.host_rows(), run.worst(size)
             rows.ensure(chosen)
             aside = np.ones(self.n_samples, bool)
             aside[chosen] = False
             run.up[aside], run.low[aside] = -np.inf, np.inf
-            run.ascend(rows, size)
+            run.run_loop(rows, size)
         return self.make_feasible(run.a)
 
     def curvature(self, combined: Combined, a, f, outputs: Outputs, rough: bool = False) -> Curvature:
@@ -151,9 +151,9 @@ class SMO:
         best, stuck = np.inf, 0
         while budget > 0:
             if rows is None:
-                status, used, top, bottom = self._ascend_worst(combined, budget)
+                status, used, top, bottom = self._run_worst(combined, budget)
             else:
-                status, used, top, bottom = self.ascend(rows, min(n, budget))
+                status, used, top, bottom = self.run_loop(rows, min(n, budget))
             budget -= used
             patience -= used
             stuck = 0 if top - bottom < 0.9 * best else stuck + 1
@@ -170,7 +170,7 @@ class SMO:
             # a variable that neither grows nor shrinks with a gain cannot be chosen while top and bottom close in
             held = (self.G + self.up < bottom) & (self.G + self.low > top)
             if rows is not None and n > 2 * np.count_nonzero(~held) > 2:
-                used = self.ascend_within(combined, np.flatnonzero(~held), min(budget, PATIENCE * n))
+                used = self.run_within(combined, np.flatnonzero(~held), min(budget, PATIENCE * n))
                 budget -= used
                 patience -= used
 
@@ -203,21 +203,21 @@ class SMO:
             if t == 1.0:
                 return
 
-    def _ascend_worst(self, combined: Combined, budget: int) -> tuple[int, int, float, float]:
-        """Solve the problem of as many of the worst violators as the host takes; return as `ascend`."""
+    def _run_worst(self, combined: Combined, budget: int) -> tuple[int, int, float, float]:
+        """Solve the problem of as many of the worst violators as the host takes; return as `run_loop`."""
         size = int(combined.host_limit)
-        used = self.ascend_within(combined, self.worst(size), min(budget, 100 * size))
+        used = self.run_within(combined, self.worst(size), min(budget, 100 * size))
         top, bottom = float(np.max(self.G + self.up)), float(np.min(self.G + self.low))
         if not self.balanced:
             top, bottom = max(top, -bottom), 0.0
         return CONVERGED if top - bottom <= self.tol else OUT_OF_STEPS, used, top, bottom
 
-    def ascend_within(self, combined: Combined, keep: np.ndarray, budget: int) -> int:
+    def run_within(self, combined: Combined, keep: np.ndarray, budget: int) -> int:
         """Solve the problem restricted to ``keep``, then bring all gradients up to date; return the steps used."""
         part = copy(self)
         for name in ("lo", "hi", "a", "G", "up", "low"):
             setattr(part, name, getattr(self, name)[keep].copy())
-        used = part.ascend(combined.host_rows(keep), budget)[1]
+        used = part.run_loop(combined.host_rows(keep), budget)[1]
         change = np.zeros(len(self.a))
         change[keep] = part.a - self.a[keep]
         self.a[keep] = part.a
@@ -225,7 +225,7 @@ class SMO:
         self._set_masks()
         return max(used, 1)
 
-    def ascend(self, rows: HostRows, budget: int) -> tuple[int, int, float, float]:
+    def run_loop(self, rows: HostRows, budget: int) -> tuple[int, int, float, float]:
         """Run the compiled loop, forming rows as it asks for them; return (status, steps, top, bottom)."""
         # after so many steps back to Python, where Ctrl-C is heard
         used, chunk = 0, PATIENCE * len(self.a)

@@ -47,7 +47,6 @@ class OneClass(BoxMachine):
     (array([0.5, 0.5, 0. , 0. ]), -1.125)
     """
 
-    balanced = True
     total = 1.0
     description = "a problem of one class"
 
