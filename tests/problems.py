@@ -162,3 +162,10 @@ def random_problems(count: int = 300, seed: int = 0) -> Iterator[Problem]:
     """The first ``count`` problems of a seed."""
     for index in range(count):
         yield random_problem(index, seed)
+
+
+def combined_rows(gram, beta, rows) -> np.ndarray:
+    """Return rows of sum_k beta_k K_k, as the Gram forms them."""
+    out = np.empty((len(rows), gram.n_samples), gram.dtype)
+    gram.combine(beta, rows, out, np.arange(len(rows)))
+    return out

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from problems import combined_rows
 
 from multikernel.gram import storage
 from multikernel.gram.dense import AffineForm, DenseGram
@@ -14,7 +15,7 @@ from multikernel.gram.lazy import LazyGram
 from multikernel.gram.memmap import MemmapGram, memmap_stack
 from multikernel.gram.slices import gather
 from multikernel.gram.stack import stack_kernels
-from multikernel.gram.storage import choose_storage, free_memory, parse_bytes, row_budget, storage_dtype
+from multikernel.gram.storage import choose_storage, default_limit, parse_bytes, row_budget, storage_dtype
 from multikernel.gram.subset import SubsetGram
 from multikernel.threads import Team
 from multikernel.training.stacked import gather_square
@@ -33,7 +34,7 @@ def make_form(kind: str) -> AffineForm:
     scale = rng.uniform(0.5, 2, P)
     u = rng.uniform(0.5, 2, (P, N)) if "u" in kind else None
     A, B = (rng.normal(size=(P, N, 2)) for _ in range(2)) if "AB" in kind else (None, None)
-    return AffineForm(scale, u, A, B) if kind else AffineForm.identity(P)
+    return AffineForm(scale, u, A, B) if kind else AffineForm(np.ones(P))
 
 
 def explicit(K: np.ndarray, form: AffineForm) -> np.ndarray:
@@ -122,14 +123,14 @@ def test_a_storage_answers_as_numpy_does(storage, kind, dtype):
     assert (gram.n_kernels, gram.n_samples, gram.dtype) == (P, N, dtype)
     for _ in range(2):  # a second time from what a cache kept
         combined = np.tensordot(beta, reference, 1)
-        np.testing.assert_allclose(gram.combine(beta, rows), combined[rows], **close)
+        np.testing.assert_allclose(combined_rows(gram, beta, rows), combined[rows], **close)
         np.testing.assert_allclose(gram.rows(rows), reference[:, rows], **close)
         np.testing.assert_allclose(gram.rows(rows, np.array([2, 0])), reference[[2, 0]][:, rows], **close)
     out = np.full((N, N), np.nan, dtype)
     gram.combine(beta, rows, out, rows)
     np.testing.assert_allclose(out[rows], combined[rows], **close)
     assert np.isnan(np.delete(out, rows, axis=0)).all()
-    assert not gram.combine(np.zeros(P), rows).any()
+    assert not combined_rows(gram, np.zeros(P), rows).any()
 
     sparse = np.zeros(N)
     sparse[rows] = rng.normal(size=5)
@@ -154,7 +155,7 @@ def test_a_subset_is_the_kernels_restricted(storage):
     gram = SubsetGram(STORAGES[storage](K, form), idx)
     reference = explicit(K, form)[:, idx][:, :, idx]
     rows, beta, v = np.array([3, 0]), np.array([0.5, 0.0, 0.5]), np.arange(5.0)
-    np.testing.assert_allclose(gram.combine(beta, rows), np.tensordot(beta, reference, 1)[rows])
+    np.testing.assert_allclose(combined_rows(gram, beta, rows), np.tensordot(beta, reference, 1)[rows])
     np.testing.assert_allclose(gram.rows(rows, np.array([1])), reference[[1]][:, rows])
     np.testing.assert_allclose(gram.apply(v), reference @ v)
     np.testing.assert_allclose(gram.diag(), np.diagonal(reference, axis1=1, axis2=2))
@@ -162,7 +163,8 @@ def test_a_subset_is_the_kernels_restricted(storage):
     outputs.update(np.array([-2.0, 0.0, 0.0, 1.0, 0.0]))
     np.testing.assert_allclose(outputs.kernel_outputs(), reference[:, 3] - 2 * reference[:, 0])
     out = np.zeros((5, 5))
-    np.testing.assert_allclose(gram.combine(beta, rows, out, rows)[rows], np.tensordot(beta, reference, 1)[rows])
+    gram.combine(beta, rows, out, rows)
+    np.testing.assert_allclose(out[rows], np.tensordot(beta, reference, 1)[rows])
     assert gram.nbytes == gram.parent.nbytes and gram.kind == gram.parent.kind
 
 
@@ -199,7 +201,7 @@ def test_a_lazy_gram_computes_only_what_is_asked_for():
     K = make_stack()
     compute, calls = counting(K)
     gram = LazyGram(compute, np.diagonal(K, axis1=1, axis2=2))
-    gram.combine(np.array([0.0, 1.0, 0.0]), np.array([4, 7]))
+    combined_rows(gram, np.array([0.0, 1.0, 0.0]), np.array([4, 7]))
     assert sorted(calls) == [(1, 4), (1, 7)]
     assert gram.nbytes == 0
 
@@ -312,24 +314,27 @@ def test_other_sizes_are_refused(wrong):
         parse_bytes(wrong)
 
 
-def test_free_memory_is_that_of_the_system_or_of_the_container(tmp_path, monkeypatch):
-    assert 0 < free_memory() < 1e15
+def test_the_default_limit_is_half_of_what_the_system_or_the_container_has(tmp_path, monkeypatch):
+    assert 0 < default_limit() < 1e15
     (tmp_path / "meminfo").write_text("MemTotal: 10 kB\nMemAvailable:    7 kB\n")
-    assert storage._system_memory(str(tmp_path / "meminfo")) == 7 * 1024
-    system = SimpleNamespace(virtual_memory=lambda: SimpleNamespace(available=700))
-    monkeypatch.setitem(sys.modules, "psutil", system)
-    assert storage._system_memory(str(tmp_path / "nothing")) == 700
-    monkeypatch.setattr(storage, "_system_memory", lambda: 700.0)
-    with monkeypatch.context() as patch:
-        patch.setattr(storage, "_group_memory", lambda: None)
-        assert free_memory() == 700
+    assert default_limit(str(tmp_path), str(tmp_path / "meminfo")) == 3.5 * 1024
+    other = SimpleNamespace(virtual_memory=lambda: SimpleNamespace(available=700))
+    monkeypatch.setitem(sys.modules, "psutil", other)
+    monkeypatch.setattr(storage.os.path, "exists", lambda path: False)
+    assert default_limit(str(tmp_path)) == 350
     (tmp_path / "memory.max").write_text("1000\n")
     (tmp_path / "memory.current").write_text("400\n")
-    assert storage._group_memory(str(tmp_path)) == 600
+    assert default_limit(str(tmp_path)) == 300
+    (tmp_path / "memory.current").write_text("200\n")
+    assert default_limit(str(tmp_path)) == 350
+    (tmp_path / "memory.current").write_text("2000\n")
+    assert default_limit(str(tmp_path)) == 0
     (tmp_path / "memory.max").write_text("max\n")
-    assert storage._group_memory(str(tmp_path)) is None
-    monkeypatch.setattr(storage, "_group_memory", lambda: 600.0)
-    assert free_memory() == 600
+    assert default_limit(str(tmp_path)) == 350
+    (tmp_path / "memory").mkdir()
+    (tmp_path / "memory" / "memory.limit_in_bytes").write_text("100\n")
+    (tmp_path / "memory" / "memory.usage_in_bytes").write_text("40\n")
+    assert default_limit(str(tmp_path)) == 30
 
 
 def test_names_of_the_package_load_at_first_use():

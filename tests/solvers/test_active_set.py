@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from problems import random_problem
+from problems import combined_rows, random_problem
 from reference import conic_solution
 from sklearn.base import clone
 
@@ -158,7 +158,7 @@ def test_some_of_the_kernels():
     some, v = KernelsGram(gram, np.array([3, 1])), rng.normal(size=7)
     np.testing.assert_allclose(some.apply(v), K[[3, 1]] @ v)
     np.testing.assert_allclose(some.rows(np.array([2, 4]), np.array([1])), K[[1]][:, [2, 4]])
-    np.testing.assert_allclose(some.combine(np.array([2.0, -1.0]), np.array([5])), (2 * K[3] - K[1])[[5]])
+    np.testing.assert_allclose(combined_rows(some, np.array([2.0, -1.0]), np.array([5])), (2 * K[3] - K[1])[[5]])
     np.testing.assert_allclose(some.diag(), np.diagonal(K, axis1=1, axis2=2)[[3, 1]])
     matrix, factor = some.stored(0)
     np.testing.assert_allclose(factor * matrix, K[3])
@@ -215,7 +215,7 @@ def test_products_without_rows(name, normalize, columns):
         lazy.rows(np.flatnonzero(v.reshape(600, -1).any(axis=1)))
         np.testing.assert_allclose(lazy.apply(v), expected, rtol=1e-9, atol=1e-9)
         beta = rng.uniform(size=dense.n_kernels)
-        np.testing.assert_allclose(lazy.combine(beta, idx), dense.combine(beta, idx), atol=1e-10)
+        np.testing.assert_allclose(combined_rows(lazy, beta, idx), combined_rows(dense, beta, idx), atol=1e-10)
 
 
 def test_single_precision_is_that_of_the_storage():

@@ -1,27 +1,23 @@
-"""The contracts of a storage: the kernels, their outputs at one point, and their combination.
+"""The contracts of a storage: the kernels, and their outputs at one point.
 
 A Gram answers questions about the kernels K_1, ..., K_p on n training samples and hides where and how they are stored:
 
     apply(v)   K_k v for every k            rows(idx)   rows of every K_k         combined(beta)   sum_k beta_k K_k
 
-Outputs follow the coefficients a of one point: K_k a, a' K_k a and sum_k beta_k K_k a. Combined is the kernel K_beta of
-one point as machines read it: products, principal blocks and solutions with them, and rows on the host.
+Outputs follow the coefficients a of one point: K_k a, a' K_k a and sum_k beta_k K_k a. The third contract, of the
+combined kernel, stands in `multikernel.gram.combined`.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
-from typing import Any
-from weakref import WeakMethod
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from multikernel.gram.cholesky import Factor, factor_or_none
-from multikernel.gram.slices import read_only
-from multikernel.threads import ROWS, Team
+if TYPE_CHECKING:
+    from multikernel.gram.combined import Combined
 
 
 class Gram(ABC):
@@ -39,17 +35,17 @@ class Gram(ABC):
         Bytes this Gram holds beyond what the caller handed in.
     budget : float
         Bytes of kernel values that may be held beside those that are stored.
+    output_kernels : sequence of ndarrays of shape (c, c), or None
+        For each kernel the kernel between the columns of a with which it is multiplied, None for the identity.
     """
 
     kind: str
     n_kernels: int
     n_samples: int
     dtype: np.dtype
+    nbytes: int = 0
     budget: float = np.inf
-
-    @property
-    def nbytes(self) -> int:
-        return 0
+    output_kernels: Sequence[np.ndarray] | None = None
 
     @abstractmethod
     def diag(self) -> np.ndarray:
@@ -88,10 +84,6 @@ class Gram(ABC):
 
         Without a kernel the stack M and factors s with K_k = s_k M_k, where all kernels lie in one array; else None.
         """
-        return None
-
-    def output_kernel(self, kernel: int) -> np.ndarray | None:
-        """Return the kernel between the columns of a with which this one is multiplied, None for the identity."""
         return None
 
 
@@ -136,115 +128,3 @@ class Outputs(ABC):
     @abstractmethod
     def known(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the coefficients and a copy of their outputs, as `Gram.new_outputs` takes them."""
-
-
-@dataclass(frozen=True)
-class HostRows:
-    """Rows of K_beta[idx, idx] on the host, for compiled loops: row i is ``scale * matrix[i]`` wherever ``have[i]``.
-
-    Attributes
-    ----------
-    matrix : ndarray of shape (m, m)
-        Rows, read-only.
-    scale : float
-        Factor of all rows.
-    have : ndarray of bool, shape (m,)
-        The rows that are there; changes as rows are formed.
-    diag : ndarray of shape (m,)
-        Diagonal, float64, known for all rows.
-    ensure : callable
-        ``ensure(rows)`` forms those of the rows that are missing.
-    """
-
-    matrix: np.ndarray
-    scale: Any
-    have: np.ndarray
-    diag: np.ndarray
-    ensure: Callable[[np.ndarray], None]
-
-
-def all_there(rows: np.ndarray) -> None:
-    """Do nothing: the `HostRows.ensure` of a matrix that is complete."""
-
-
-def _fetch_rows(apply: WeakMethod, buffer: np.ndarray, have: np.ndarray, rows: np.ndarray) -> None:
-    """Fetch the rows that are missing, as products with unit vectors. Sets: ``buffer`` and ``have``."""
-    rows, product = rows[~have[rows]], apply()
-    assert product is not None, "rows are read while their kernel is there"
-    for start in range(0, len(rows), ROWS):
-        some = rows[start : start + ROWS]
-        units = np.zeros((len(have), len(some)), buffer.dtype)
-        units[some, np.arange(len(some))] = 1.0
-        buffer[some] = product(units, exact=False).T
-    have[rows] = True
-
-
-class Combined(ABC):
-    """K_beta = sum_k beta_k K_k, working memory of one point.
-
-    Attributes
-    ----------
-    beta : ndarray of shape (p,)
-        Weights.
-    diag, means : ndarrays of shape (n,)
-        Diagonal and row means, float64.
-    dtype : numpy.dtype
-        Precision in which rows and blocks are formed.
-    host_limit : float
-        Largest number of samples whose block of K_beta machines should ask for at once.
-    team : Team
-        Threads for work on the host.
-    cache : dict
-        What a machine made of the whole matrix, such as a factorisation; emptied by new weights.
-    """
-
-    beta: np.ndarray
-    diag: np.ndarray
-    dtype: np.dtype
-    team: Team
-    cache: dict
-    host_limit: float = np.inf
-
-    @property
-    @abstractmethod
-    def means(self) -> np.ndarray:
-        """Row means of K_beta."""
-
-    @abstractmethod
-    def set_weights(self, beta: np.ndarray) -> None:
-        """Take new weights, and forget what was made of the old ones."""
-
-    @abstractmethod
-    def apply(self, delta: np.ndarray, exact: bool = True) -> np.ndarray:
-        """Return K_beta delta, delta of shape (n,) or (n, m), from the rows where delta is not zero.
-
-        Accumulated in float64 where ``exact``; else in the storage precision, for delta of that precision.
-        """
-
-    @abstractmethod
-    def block(self, idx: np.ndarray, dtype: np.dtype | None = None) -> np.ndarray:
-        """Return K_beta[idx, idx] on the host, a new array in the storage precision unless told otherwise."""
-
-    def host_rows(self, idx: np.ndarray | None = None) -> HostRows:
-        """Return rows of K_beta[idx, idx] on the host; without an index those of K_beta, fetched when asked for."""
-        if idx is not None:
-            return HostRows(self.block(idx), 1.0, np.ones(len(idx), bool), self.diag[idx], all_there)
-        if "rows" not in self.cache:
-            n = len(self.diag)
-            buffer, have = np.empty((n, n), self.dtype), np.zeros(n, bool)
-            # without a strong reference to this object: a cycle would keep the buffer until the collector comes
-            ensure = partial(_fetch_rows, WeakMethod(self.apply), buffer, have)
-            self.cache["rows"] = HostRows(read_only(buffer), 1.0, have, self.diag, ensure)
-        return self.cache["rows"]
-
-    def factor(self, idx: np.ndarray, diagonal: np.ndarray | float, single: bool = False) -> Factor | None:
-        """Factorise K_beta[idx, idx] + diag(diagonal); None where that is not positive definite in its precision.
-
-        The precision is that of the storage; or single precision, at half the cost, where the caller says that this is
-        enough (``single``) and K_beta is in its range.
-        """
-        info, mean = np.finfo(np.float32), float(self.diag[idx].mean())
-        in_range = info.tiny / info.eps < mean < info.max * info.eps
-        A = self.block(idx, np.dtype(np.float32) if single and in_range else None)
-        A.flat[:: len(A) + 1] += np.asarray(diagonal, A.dtype)
-        return factor_or_none(A, self.team)

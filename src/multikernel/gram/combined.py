@@ -1,23 +1,184 @@
-"""The combined kernel K_beta = sum_k beta_k K_k of a storage on the host, formed row by row as rows are asked for.
+"""The combined kernel K_beta = sum_k beta_k K_k of one point: what machines ask of it, and its rows on the host.
 
-The buffer is reserved once and touched only where rows are formed, so that its memory is that of the support
-vectors' rows. A single active kernel that lies in memory is read in place: nothing is formed at all.
+Combined is the contract of every storage: products, principal blocks and solutions with them, and rows on the host.
+HostCombined forms rows as they are asked for. Its buffer is reserved once and touched only where rows are formed, so
+that its memory is that of the support vectors' rows. A single active kernel that lies in memory is read in place.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from weakref import WeakMethod
 
 import numpy as np
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-from multikernel.gram.base import Combined, HostRows, all_there
-from multikernel.gram.dense_loops import add_outputs, add_row_products, gather_block
-from multikernel.gram.slices import read_only
+from multikernel.gram.cholesky import BLOCK, BlockCholesky
+from multikernel.gram.dense_loops import add_outputs, add_row_products, gather_block, read_only
 from multikernel.threads import ROWS, Team
 
 if TYPE_CHECKING:
     from multikernel.gram.host import HostGram
+
+# decimal exponent of the first ridge for a singular matrix, by precision: too small a one costs a second factorisation
+_RIDGE = {"f": -6, "d": -11}
+# ridges to be added to a singular matrix, one after the other, by precision and in units of its mean diagonal
+RIDGES = {kind: 10.0 ** np.arange(first, 1) for kind, first in _RIDGE.items()}
+
+
+class Cholesky:
+    """A = L L' of a symmetric positive definite matrix: one call of the library, or blocks shared by a team.
+
+    Solutions are float64, with the accuracy of the precision of A. Sets: A, overwritten.
+
+    Raises
+    ------
+    scipy.linalg.LinAlgError
+        When A is not positive definite in its precision.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from multikernel.threads import Team
+    >>> Cholesky(np.diag([4.0, 2.0]), Team()).solve(np.array([8.0, 2.0]))
+    array([2., 1.])
+    """
+
+    def __init__(self, A: np.ndarray, team: Team) -> None:
+        # a few blocks are not worth sharing
+        self._blocks = BlockCholesky(A, team) if team.n_threads > 1 and len(A) > 8 * BLOCK else None
+        if self._blocks is None:
+            # the library sees the rows of A as columns
+            self._factor = cho_factor(A.T, lower=True, overwrite_a=True, check_finite=False)
+
+    def solve(self, rhs: np.ndarray) -> np.ndarray:
+        """Return A^-1 rhs, float64, for right-hand sides of shape (n,) or (n, m)."""
+        X = rhs.reshape(len(rhs), -1)
+        if self._blocks is not None:
+            X = self._blocks.solve(X)
+        else:
+            own = np.array(X, self._factor[0].dtype, order="F")
+            X = cho_solve(self._factor, own, overwrite_b=True, check_finite=False)
+        return X.astype(np.float64, copy=False).reshape(rhs.shape)
+
+
+@dataclass(frozen=True)
+class HostRows:
+    """Rows of K_beta[idx, idx] on the host, for compiled loops: row i is ``scale * matrix[i]`` wherever ``have[i]``.
+
+    Attributes
+    ----------
+    matrix : ndarray of shape (m, m)
+        Rows, read-only.
+    scale : float
+        Factor of all rows.
+    have : ndarray of bool, shape (m,)
+        The rows that are there; changes as rows are formed.
+    diag : ndarray of shape (m,)
+        Diagonal, float64, known for all rows.
+    ensure : callable
+        ``ensure(rows)`` forms those of the rows that are missing.
+    """
+
+    matrix: np.ndarray
+    scale: Any
+    have: np.ndarray
+    diag: np.ndarray
+    ensure: Callable[[np.ndarray], None]
+
+
+def all_there(rows: np.ndarray) -> None:
+    """Do nothing: the `HostRows.ensure` of a matrix that is complete."""
+
+
+def _fetch_rows(apply: WeakMethod, buffer: np.ndarray, have: np.ndarray, rows: np.ndarray) -> None:
+    """Fetch the rows that are missing, as products with unit vectors. Sets: ``buffer`` and ``have``."""
+    rows, product = rows[~have[rows]], apply()
+    assert product is not None, "rows are read while their kernel is there"
+    for start in range(0, len(rows), ROWS):
+        some = rows[start : start + ROWS]
+        units = np.zeros((len(have), len(some)), buffer.dtype)
+        units[some, np.arange(len(some))] = 1.0
+        buffer[some] = product(units, exact=False).T
+    have[rows] = True
+
+
+class Combined(ABC):
+    """K_beta = sum_k beta_k K_k, working memory of one point.
+
+    Attributes
+    ----------
+    beta : ndarray of shape (p,)
+        Weights.
+    diag, means : ndarrays of shape (n,)
+        Diagonal and row means, float64.
+    dtype : numpy.dtype
+        Precision in which rows and blocks are formed.
+    host_limit : float
+        Largest number of samples whose block of K_beta machines should ask for at once.
+    team : Team
+        Threads for work on the host.
+    cache : dict
+        What a machine made of the whole matrix, such as a factorisation; emptied by new weights.
+    """
+
+    beta: np.ndarray
+    diag: np.ndarray
+    dtype: np.dtype
+    team: Team
+    cache: dict
+    host_limit: float = np.inf
+
+    @property
+    @abstractmethod
+    def means(self) -> np.ndarray:
+        """Row means of K_beta."""
+
+    @abstractmethod
+    def set_weights(self, beta: np.ndarray) -> None:
+        """Take new weights, and forget what was made of the old ones."""
+
+    @abstractmethod
+    def apply(self, delta: np.ndarray, exact: bool = True) -> np.ndarray:
+        """Return K_beta delta, delta of shape (n,) or (n, m), from the rows where delta is not zero.
+
+        Accumulated in float64 where ``exact``; else in the storage precision, for delta of that precision.
+        """
+
+    @abstractmethod
+    def block(self, idx: np.ndarray, dtype: np.dtype | None = None) -> np.ndarray:
+        """Return K_beta[idx, idx] on the host, a new array in the storage precision unless told otherwise."""
+
+    def host_rows(self, idx: np.ndarray | None = None) -> HostRows:
+        """Return rows of K_beta[idx, idx] on the host; without an index those of K_beta, fetched when asked for."""
+        if idx is not None:
+            return HostRows(self.block(idx), 1.0, np.ones(len(idx), bool), self.diag[idx], all_there)
+        if "rows" not in self.cache:
+            n = len(self.diag)
+            buffer, have = np.empty((n, n), self.dtype), np.zeros(n, bool)
+            # without a strong reference to this object: a cycle would keep the buffer until the collector comes
+            ensure = partial(_fetch_rows, WeakMethod(self.apply), buffer, have)
+            self.cache["rows"] = HostRows(read_only(buffer), 1.0, have, self.diag, ensure)
+        return self.cache["rows"]
+
+    def factor(self, idx: np.ndarray, diagonal: np.ndarray | float, single: bool = False) -> Cholesky | None:
+        """Factorise K_beta[idx, idx] + diag(diagonal); None where that is not positive definite in its precision.
+
+        The precision is that of the storage; or single precision, at half the cost, where the caller says that this is
+        enough (``single``) and K_beta is in its range.
+        """
+        info, mean = np.finfo(np.float32), float(self.diag[idx].mean())
+        in_range = info.tiny / info.eps < mean < info.max * info.eps
+        A = self.block(idx, np.dtype(np.float32) if single and in_range else None)
+        A.flat[:: len(A) + 1] += np.asarray(diagonal, A.dtype)
+        try:
+            return Cholesky(A, self.team)
+        except LinAlgError:
+            return None
 
 
 class HostCombined(Combined):
@@ -82,13 +243,18 @@ class HostCombined(Combined):
 
     def apply(self, delta: np.ndarray, exact: bool = True) -> np.ndarray:
         idx = np.flatnonzero(delta if delta.ndim == 1 else delta.any(axis=1))
-        rows, team = self._rows, self.team
+        rows, team, n = self._rows, self.team, len(delta)
         rows.ensure(idx)
         if not exact:
-            return times_columns_roughly(rows.matrix, rows.scale, delta, idx, bool(rows.have.all()), team)
+            # by the library
+            scale, delta = self.dtype.type(rows.scale), delta.astype(self.dtype, copy=False)
+            if not rows.have.all():
+                return rows.matrix[idx].T @ (scale * delta[idx])
+            out = np.empty(delta.shape, self.dtype)
+            team.run(partial(np.matmul, rows.matrix[lo:hi], delta, out[lo:hi]) for lo, hi in team.split(n, 64))
+            return np.multiply(out, scale, out=out)
         if delta.ndim > 1:
             return times_columns(rows.matrix, rows.scale, delta, idx, bool(rows.have.all()), team)
-        n = len(delta)
         out = np.zeros((1, n))
         D = rows.scale * delta[None, idx]
         which = np.zeros(1, np.intp)
@@ -139,21 +305,4 @@ def times_columns(
     for start in range(0, len(idx), ROWS):
         rows = idx[start : start + ROWS]
         out += matrix[rows].astype(np.float64).T @ (scale * delta[rows])
-    return out
-
-
-def times_columns_roughly(
-    matrix: np.ndarray, scale: float, delta: np.ndarray, idx: np.ndarray, whole: bool, team: Team
-) -> np.ndarray:
-    """Return scale M delta in the precision of M, by the library; parameters as of `times_columns`."""
-    delta = delta.astype(matrix.dtype, copy=False)
-    if not whole:
-        return matrix[idx].T @ (matrix.dtype.type(scale) * delta[idx])
-    out = np.empty(delta.shape, matrix.dtype)
-
-    def rows(lo: int, hi: int) -> None:
-        np.matmul(matrix[lo:hi], delta, out=out[lo:hi])
-
-    team.run(partial(rows, lo, hi) for lo, hi in team.split(len(matrix), 64))
-    out *= matrix.dtype.type(scale)
     return out

@@ -7,7 +7,7 @@ Two proofs of a negative eigenvalue, of which a positive semidefinite kernel has
 
 The block finds negative eigenvalues that a sample of the points shows as well, the Krylov space those whose
 eigenvectors are spread over all samples. Both are compared with what rounding of the entries can explain (``trust_of``
-in :mod:`multikernel.gram.inspect`) and confirmed in float64. Up to n = 256 the block is all of K and decides.
+in :mod:`multikernel.gram.storage`) and confirmed in float64. Up to n = 256 the block is all of K and decides.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from multikernel.gram.inspect import Inspection, as_real, flat_rows, row_blocks, run_shared, trust_of
+from multikernel.gram.inspect import Inspection, as_real, flat_rows, row_blocks, run_shared
+from multikernel.gram.storage import trust_of
 from multikernel.threads import RUN, single_threaded_blas
 
 # up to _WHOLE samples the smallest eigenvalue of K is computed, above that of a principal block of _SAMPLE samples:

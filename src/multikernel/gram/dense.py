@@ -11,13 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial, reduce
 
 import numpy as np
 
-from multikernel.gram.dense_loops import add_combined_rows, add_outputs, add_products, add_scaled_rows
+from multikernel.gram.dense_loops import add_combined_rows, add_outputs, add_products, add_scaled_rows, read_only
 from multikernel.gram.host import HostGram
-from multikernel.gram.slices import read_only
 from multikernel.threads import Team
 
 
@@ -29,11 +28,6 @@ class AffineForm:
     u: np.ndarray | None = None
     A: np.ndarray | None = None
     B: np.ndarray | None = None
-
-    @classmethod
-    def identity(cls, p: int) -> AffineForm:
-        """Kernels as they are."""
-        return cls(np.ones(p))
 
 
 class DenseGram(HostGram):
@@ -68,15 +62,11 @@ class DenseGram(HostGram):
         self._first = np.cumsum([0] + [len(K) for K in self._groups])
         self.n_kernels = int(self._first[-1])
         self.n_samples = self._groups[0].shape[1]
-        self.dtype = np.result_type(*{K.dtype for K in self._groups})
-        self.form = form or AffineForm.identity(self.n_kernels)
+        self.dtype = reduce(np.promote_types, [K.dtype for K in self._groups])
+        self.form = form or AffineForm(np.ones(self.n_kernels))
         self.team = Team(n_threads)
-        self._owned = owned
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the matrices when they were made for this Gram, else 0."""
-        return sum(K.nbytes for K in self._groups) if self._owned else 0
+        self.nbytes = sum([K.nbytes for K in self._groups]) if owned else 0
+        self._diag: np.ndarray | None = None
 
     def raw(self, kernel: int) -> np.ndarray:
         """Return the stored matrix of one kernel."""
@@ -98,26 +88,19 @@ class DenseGram(HostGram):
         kernels = np.arange(self.n_kernels) if kernels is None else kernels
         out = np.empty((len(kernels), len(idx), self.n_samples), self.dtype)
         for j, k in enumerate(kernels):
-            self.combine(np.eye(1, self.n_kernels, k)[0], idx, out[j])
+            self.combine(np.eye(1, self.n_kernels, k)[0], np.asarray(idx, np.intp), out[j], np.arange(len(idx)))
         return out
 
     def diag(self):
+        if self._diag is None:
+            s, u, A, B = self.form.scale, self.form.u, self.form.A, self.form.B
+            d = np.concatenate([np.diagonal(K, axis1=1, axis2=2) for K in self._groups], dtype=np.float64)
+            d = s[:, None] * (d if u is None else u**2 * d)
+            self._diag = d if A is None or B is None else d - 2 * np.einsum("kit,kit->ki", A, B)
         return self._diag
 
-    @cached_property
-    def _diag(self) -> np.ndarray:
-        s, u, A, B = self.form.scale, self.form.u, self.form.A, self.form.B
-        d = np.array([np.diagonal(self.raw(k)) for k in range(self.n_kernels)], np.float64)
-        d = s[:, None] * (d if u is None else u**2 * d)
-        return d if A is None or B is None else d - 2 * np.einsum("kit,kit->ki", A, B)
-
-    def combine(self, beta, rows, out=None, slots=None):
-        rows = np.asarray(rows, np.intp)
-        slots = np.arange(len(rows)) if slots is None else slots
-        active = np.flatnonzero(beta)
-        if out is None:
-            out = np.empty((len(rows), self.n_samples), self.dtype)
-        fresh = True
+    def combine(self, beta, rows, out, slots):
+        active, fresh = np.flatnonzero(beta), True
         s, u, A, B = self.form.scale, self.form.u, self.form.A, self.form.B
         # the precision asked for: a sum in float64 must not be rounded to that of the entries
         coef = (beta * s)[active].astype(out.dtype)
@@ -134,24 +117,21 @@ class DenseGram(HostGram):
             left = np.concatenate([beta[active, None, None] * A[active], beta[active, None, None] * B[active]])
             right = np.concatenate([B[active], A[active]])
             out[slots] -= np.einsum("kit,kjt->ij", left[:, rows], right, optimize=True).astype(out.dtype)
-        return out
 
-    def add_outputs(self, F, idx, delta):
-        self._accumulate(F, np.asarray(idx, np.intp), delta, np.arange(self.n_kernels))
-
-    def _accumulate(self, F, idx, delta, kernels):
-        """F_k += K~_k[:, idx] delta for the chosen kernels."""
-        if not len(idx):
-            return
-        if delta.ndim > 1:
-            self._accumulate_columns(F, idx, delta, kernels)
-            return
+    def apply(self, v, kernels=None):
+        kernels = np.arange(self.n_kernels) if kernels is None else np.asarray(kernels)
+        idx = np.flatnonzero(v if v.ndim == 1 else v.any(axis=1))
+        F, delta = np.zeros((len(kernels), *v.shape)), v[idx]
+        if v.ndim > 1:
+            # one kernel to a thread
+            spans = self.team.split(len(kernels))
+            self.team.run(partial(self._add_columns, F[lo:hi], idx, delta, kernels[lo:hi]) for lo, hi in spans)
+            return F
         s, u, A, B = self.form.scale[kernels], self.form.u, self.form.A, self.form.B
         D = s[:, None] * (delta if u is None else u[kernels][:, idx] * delta)
-        target = F if u is None else np.zeros_like(F)
         calls = []
         for at, members, K in self._members(kernels):
-            Dg, Fg = D[at], target[at[0] : at[-1] + 1]  # members of a group are consecutive
+            Dg, Fg = D[at], F[at[0] : at[-1] + 1]  # members of a group are consecutive
             wide = len(at) < self.team.n_threads
             of_row, of_kernel = len(at) * len(idx) * K.itemsize, self.n_samples * len(idx) * K.itemsize
             for lo, hi in self.team.split(self.n_samples, 64, of_row) if wide else [(0, self.n_samples)]:
@@ -159,37 +139,23 @@ class DenseGram(HostGram):
                     calls.append(partial(add_outputs, K, members, idx, Dg, first, last, lo, hi, Fg))
         self.team.run(calls)
         if u is not None:
-            F += u[kernels] * target
+            F *= u[kernels]
         if A is not None and B is not None:
             A, B = A[kernels], B[kernels]
             F -= np.einsum("kit,kt->ki", A, np.einsum("krt,r->kt", B[:, idx], delta))
             F -= np.einsum("kit,kt->ki", B, np.einsum("krt,r->kt", A[:, idx], delta))
+        return F
 
-    def _accumulate_columns(self, F, idx, delta, kernels):
-        """F_k += K~_k[:, idx] delta for delta of shape (m, c): products of blocks, one kernel to a thread."""
+    def _add_columns(self, F, idx, delta, kernels):
+        """F_k += K~_k[:, idx] delta for zero F and delta of shape (m, c), one kernel after the other."""
         s, u, A, B = self.form.scale, self.form.u, self.form.A, self.form.B
-
-        def some(positions):
-            for j in positions:
-                k = kernels[j]
-                D = s[k] * (delta if u is None else u[k, idx, None] * delta)
-                if u is None:
-                    add_products(self.raw(k), idx, D, F[j])
-                else:
-                    out = np.zeros_like(F[j])
-                    add_products(self.raw(k), idx, D, out)
-                    F[j] += u[k, :, None] * out
+        for at, members, K in self._members(kernels):
+            for j, k, member in zip(at, kernels[at], members, strict=True):
+                add_products(K[member], idx, s[k] * (delta if u is None else u[k, idx, None] * delta), F[j])
+                if u is not None:
+                    F[j] *= u[k, :, None]
                 if A is not None and B is not None:
                     F[j] -= A[k] @ (B[k, idx].T @ delta) + B[k] @ (A[k, idx].T @ delta)
-
-        self.team.run(partial(some, range(lo, hi)) for lo, hi in self.team.split(len(kernels)))
-
-    def apply(self, v, kernels=None):
-        kernels = np.arange(self.n_kernels) if kernels is None else np.asarray(kernels)
-        idx = np.flatnonzero(v if v.ndim == 1 else v.any(axis=1))
-        F = np.zeros((len(kernels), self.n_samples, *v.shape[1:]))
-        self._accumulate(F, idx, v[idx], kernels)
-        return F
 
     def stored(self, kernel=None):
         if self.form.u is not None or self.form.A is not None:

@@ -12,6 +12,13 @@ from numba import njit
 _BLOCK = 32
 
 
+def read_only(array: np.ndarray) -> np.ndarray:
+    """Return a view that cannot be written to, for which compiled loops need only one version."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
 def add_combined_rows(K, kernels, coef, rows, slots, first, last, fresh, out):
     """out[slots_r] += sum_k coef_k K[kernels_k, rows_r] for r in [first, last), or = where ``fresh``.

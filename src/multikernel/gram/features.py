@@ -13,7 +13,8 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from multikernel.gram.base import Combined, Outputs
+from multikernel.gram.base import Outputs
+from multikernel.gram.combined import Combined
 from multikernel.gram.host import HostGram, HostOutputs
 from multikernel.gram.sources import SAMPLES, Source
 from multikernel.threads import Team
@@ -139,16 +140,13 @@ class FeatureGram(HostGram):
         self.n_samples = self.sources[0].n_samples
         self.scale = np.ones(self.n_kernels) if scale is None else np.asarray(scale, float)
         self.team = Team(n_threads)
+        self.nbytes = sum(source.nbytes for source in self.sources)
         self.batch = min(source.batch for source in self.sources)
 
     @cached_property
     def means(self) -> np.ndarray:
         """Row means of every kernel, shape (p, n); the first time they take a pass."""
         return self.apply(np.full(self.n_samples, 1.0 / self.n_samples))
-
-    @property
-    def nbytes(self):
-        return sum(source.nbytes for source in self.sources)
 
     def diag(self):
         out = np.empty((self.n_kernels, self.n_samples))
@@ -195,11 +193,6 @@ class CombinedFeatures(Combined):
         The kernels.
     beta : ndarray of shape (p,)
         Weights.
-
-    Attributes
-    ----------
-    diag : ndarray of shape (n,)
-        K_beta(i, i).
     """
 
     def __init__(self, gram: FeatureGram, beta: np.ndarray) -> None:

@@ -6,6 +6,7 @@ A storage that can do better than forming rows overrides what it can do better.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -31,25 +32,15 @@ class HostGram(Gram):
         for start in range(0, len(idx), size):
             yield slice(start, min(start + size, len(idx)))
 
-    def combine(
-        self,
-        beta: np.ndarray,
-        rows: np.ndarray,
-        out: np.ndarray | None = None,
-        slots: np.ndarray | None = None,
-    ) -> np.ndarray:
-        """Rows of sum_k beta_k K_k in the storage precision; kernels of weight zero are not touched.
+    def combine(self, beta: np.ndarray, rows: np.ndarray, out: np.ndarray, slots: np.ndarray) -> None:
+        """Form rows of sum_k beta_k K_k; kernels of weight zero are not touched.
 
-        Sets: ``out[slots]`` when given, else a new array of shape (len(rows), n).
+        Sets: ``out[slots]``.
         """
         active = np.flatnonzero(beta)
-        slots = np.arange(len(rows)) if slots is None else slots
-        if out is None:
-            out = np.empty((len(rows), self.n_samples), self.dtype)
         for part in self._blocks(rows, len(active)):
             block = self.rows(rows[part], active)
             out[slots[part]] = np.tensordot(beta[active].astype(block.dtype), block, 1)
-        return out
 
     def apply(self, v: np.ndarray, kernels: np.ndarray | None = None) -> np.ndarray:
         p = self.n_kernels if kernels is None else len(kernels)
@@ -60,15 +51,6 @@ class HostGram(Gram):
             for k in range(p):
                 out[k] += block[k].T.astype(np.float64) @ v[idx[part]]
         return out
-
-    def add_outputs(self, F: np.ndarray, idx: np.ndarray, delta: np.ndarray) -> None:
-        """F_k += K_k[:, idx] delta for every kernel; delta is (m,) or, with columns, (m, c).
-
-        Sets: F, of shape (p, n) or (p, n, c), float64.
-        """
-        v = np.zeros((self.n_samples, *delta.shape[1:]))
-        v[idx] = delta
-        F += self.apply(v)
 
     def new_outputs(self, shape: tuple[int, ...], known: tuple[np.ndarray, np.ndarray] | None = None) -> Outputs:
         if known is None:
@@ -95,6 +77,7 @@ class HostGram(Gram):
         return KernelsGram(self, kernels)
 
 
+@dataclass(eq=False)
 class HostOutputs(Outputs):
     """Outputs as one array F of shape (p, n) or (p, n, c), which is written to when coefficients change.
 
@@ -108,15 +91,12 @@ class HostOutputs(Outputs):
     (array([5., 9.]), array([4., 5.]))
     """
 
-    def __init__(self, gram: HostGram, coef: np.ndarray, F: np.ndarray) -> None:
-        self.gram, self.coef, self.F = gram, coef, F
+    gram: HostGram
+    coef: np.ndarray
+    F: np.ndarray
 
     def update(self, coef: np.ndarray, kernels: np.ndarray | None = None) -> None:
-        if kernels is None:
-            changed = changed_rows(self.coef, coef)
-            self.gram.add_outputs(self.F, changed, coef[changed] - self.coef[changed])
-        else:
-            self.F[kernels] += self.gram.apply(coef - self.coef, kernels)
+        self.F[slice(None) if kernels is None else kernels] += self.gram.apply(coef - self.coef, kernels)
         self.coef = coef
 
     def put(self, kernels: np.ndarray, part: Outputs | np.ndarray | float) -> None:
@@ -136,8 +116,3 @@ class HostOutputs(Outputs):
 
     def known(self) -> tuple[np.ndarray, np.ndarray]:
         return self.coef, self.F.copy()
-
-
-def changed_rows(old: np.ndarray, new: np.ndarray) -> np.ndarray:
-    """Return the rows in which two arrays of coefficients differ."""
-    return np.flatnonzero(new != old if new.ndim == 1 else (new != old).any(axis=1))

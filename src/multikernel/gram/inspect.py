@@ -20,6 +20,7 @@ from functools import partial
 import numpy as np
 from numba import njit
 
+from multikernel.gram.storage import trust_of
 from multikernel.threads import ROWS, RUN, Team
 
 
@@ -75,15 +76,6 @@ class Inspection:
         trust = trust_of(self.dtype)
         negative = self.smallest_diagonal < -trust * self.largest
         return self.finite & (negative | (self.worst_minor > 4 * trust))
-
-
-def trust_of(dtype: np.dtype) -> float:
-    """Part of the largest entry to which entries are trusted: six digits of float32, twelve of float64.
-
-    A principal block of m samples whose smallest eigenvalue is below ``-m * trust * largest`` cannot be
-    explained by rounding of its entries.
-    """
-    return 1e-6 if np.dtype(dtype).itemsize < 8 else 1e-12
 
 
 def inspect_kernels(kernels: np.ndarray | Sequence[np.ndarray], *, n_threads: int = 1) -> Inspection:

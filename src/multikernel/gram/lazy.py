@@ -79,18 +79,15 @@ class LazyGram(HostGram):
         self._kept = RowStore(self.n_kernels, self.n_samples, self.dtype, self.capacity)
 
     @property
-    def nbytes(self) -> int:
+    def nbytes(self) -> int:  # type: ignore[override]  # a property: rows are added and forgotten
         """Bytes of the rows that are kept now."""
         return self._kept.n_rows * self._row_bytes
 
     def diag(self):
         return self._diag
 
-    def combine(self, beta, rows, out=None, slots=None):
-        rows, active = np.asarray(rows, np.intp), np.flatnonzero(beta)
-        slots = np.arange(len(rows)) if slots is None else np.asarray(slots)
-        if out is None:
-            out = np.empty((len(rows), self.n_samples), self.dtype)
+    def combine(self, beta, rows, out, slots):
+        active = np.flatnonzero(beta)
         missing: np.ndarray = np.ones(len(rows), bool)
         if (found := self._kept.find(active, rows)) is not None:
             store, at = found
@@ -101,7 +98,6 @@ class LazyGram(HostGram):
             self.team.run(partial(loop, slots[there], lo, hi, out) for lo, hi in spans)
         if missing.any():
             super().combine(beta, rows[missing], out, slots[missing])
-        return out
 
     def apply(self, v, kernels=None):
         kernels = np.arange(self.n_kernels) if kernels is None else np.asarray(kernels)

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
+from multikernel.gram.dense_loops import read_only
 from multikernel.threads import ROWS
 
 
@@ -118,13 +119,6 @@ def take_block(K, rows, cols, dtype, out=None) -> np.ndarray:
     return out
 
 
-def read_only(array: np.ndarray) -> np.ndarray:
-    """Return a view that cannot be written to, for which compiled loops need only one version."""
-    view = array.view()
-    view.flags.writeable = False
-    return view
-
-
 class Sums(NamedTuple):
     """Diagonals and row sums of p matrices, float64 (p, n), and which of them may be constant."""
 
@@ -144,7 +138,7 @@ def gather(K: np.ndarray, rows: np.ndarray, cols: np.ndarray, dtype=np.float64) 
            [1., 2.]])
     """
     out = np.empty((len(rows), len(cols)), dtype)
-    if _loops_apply(K):
+    if K.dtype in (np.float32, np.float64):
         gather_block_of(read_only(K), rows, cols, out)
     else:
         take_block(K, rows, cols, out.dtype, out)
@@ -159,10 +153,6 @@ def gather_with_product(K: np.ndarray, idx: np.ndarray, weight: np.ndarray, out:
     product = np.empty(len(idx))
     gather_with_dots(read_only(K), idx, idx, weight, out, product)
     return product
-
-
-def _loops_apply(K: np.ndarray) -> bool:
-    return K.dtype in (np.float32, np.float64)
 
 
 @njit(cache=True, nogil=True)

@@ -122,12 +122,12 @@ class DenseSource(Source):
     def nbytes(self):
         return self.features.nbytes if isinstance(self.features, np.ndarray) else 0
 
-    def _spans(self):
+    def _spans(self, lo: int, hi: int) -> list[tuple[int, int]]:
         size = max(64, (8 << 20) // (8 * max(1, len(self.kernel))))
-        return [(lo, min(lo + size, self.n_samples)) for lo in range(0, self.n_samples, size)]
+        return [(a, min(a + size, hi)) for a in range(lo, hi, size)]
 
     def diag(self):
-        parts = [self._by_kernel(self._rows(slice(lo, hi)) ** 2) for lo, hi in self._spans()]
+        parts = [self._by_kernel(self._rows(slice(lo, hi)) ** 2) for lo, hi in self._spans(0, self.n_samples)]
         return np.concatenate(parts, axis=1)
 
     def tables(self):
@@ -147,16 +147,12 @@ class DenseSource(Source):
 
     def outputs(self, T, lo, hi):
         out = np.empty((self.n_kernels, hi - lo))
-        for a, b in self._inside(lo, hi):
+        for a, b in self._spans(lo, hi):
             Phi = self._rows(slice(a, b))
             for k in range(self.n_kernels):
                 part = slice(self.edges[k], self.edges[k + 1])
                 out[k, a - lo : b - lo] = Phi[:, part] @ T[part]
         return out
-
-    def _inside(self, lo: int, hi: int):
-        size = self._spans()[0][1]
-        return [(a, min(a + size, hi)) for a in range(lo, hi, size)]
 
     def take(self, idx):
         if isinstance(self.features, np.ndarray):
@@ -168,7 +164,7 @@ class DenseSource(Source):
     def cross(self, rows):
         own = self._rows(rows)
         out = np.empty((self.n_kernels, len(rows), self.n_samples))
-        for lo, hi in self._spans():
+        for lo, hi in self._spans(0, self.n_samples):
             Phi = self._rows(slice(lo, hi))
             for k in range(self.n_kernels):
                 part = slice(self.edges[k], self.edges[k + 1])

@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from multikernel.gram.dense_loops import read_only
 from multikernel.gram.slices import (
     as_data,
     as_slice,
     axis_positions,
     compose,
-    read_only,
     shorten,
     take_block,
 )
@@ -210,7 +210,7 @@ class KernelStack:
                 "Got two lists side by side instead."
             )
         rows, cols, kernels = (axis_positions(part, size) for part, size in zip(keys, self.shape, strict=True))
-        part = self._select(rows, cols).take_kernels(kernels)
+        part = self._with(rows=compose(self._rows, rows), cols=compose(self._cols, cols)).take_kernels(kernels)
         scalar = tuple(0 if isinstance(i, (int, np.integer)) else slice(None) for i in keys)
         return np.asarray(part)[scalar] if 0 in scalar else part
 
@@ -226,9 +226,6 @@ class KernelStack:
         other = self._with(data=data, diag=diag, cache={})
         other.names = [self.names[k] for k in kernels]
         return other
-
-    def _select(self, rows: np.ndarray | None, cols: np.ndarray | None) -> KernelStack:
-        return self._with(rows=compose(self._rows, rows), cols=compose(self._cols, cols))
 
     def _with(self, **changes: Any) -> KernelStack:
         other = object.__new__(KernelStack)

@@ -36,6 +36,15 @@ def storage_dtype(p: int, n: int) -> np.dtype:
     return np.dtype(np.float64 if p * n * n * 8 <= SINGLE_ABOVE else np.float32)
 
 
+def trust_of(dtype: np.dtype) -> float:
+    """Part of the largest entry to which entries are trusted: six digits of float32, twelve of float64.
+
+    A principal block of m samples whose smallest eigenvalue is below ``-m * trust * largest`` cannot be
+    explained by rounding of its entries.
+    """
+    return 1e-6 if np.dtype(dtype).itemsize < 8 else 1e-12
+
+
 def parse_bytes(limit: float | str) -> float:
     """Return a number of bytes given as a number or as text.
 
@@ -56,15 +65,25 @@ def parse_bytes(limit: float | str) -> float:
     )
 
 
-def free_memory() -> float:
-    """Return the bytes of memory that this process may still take, as far as the system tells."""
-    free, group = _system_memory(), _group_memory()
-    return free if group is None else min(free, group)
+def default_limit(folder: str = "/sys/fs/cgroup", system: str = "/proc/meminfo") -> float:
+    """Return half of the bytes that this process may still take, as far as the system and its container tell."""
+    if os.path.exists(system) and (found := re.search(r"MemAvailable:\s+(\d+) kB", Path(system).read_text())):
+        # Linux tells in a twentieth of the time that psutil takes, which shows in small fits
+        free = 1024.0 * int(found[1])
+    else:
+        import psutil
 
-
-def default_limit() -> float:
-    """Return half of the free memory."""
-    return 0.5 * free_memory()
+        free = float(psutil.virtual_memory().available)
+    for limit, used in (
+        ("memory.max", "memory.current"),
+        ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"),
+    ):
+        try:
+            room = float((Path(folder) / limit).read_text()) - float((Path(folder) / used).read_text())
+        except (OSError, ValueError):
+            continue
+        return 0.5 * min(free, max(0.0, room))
+    return 0.5 * free
 
 
 def choose_storage(
@@ -129,29 +148,5 @@ def row_budget(n: int, itemsize: int, memory_limit: float | str | None = None) -
 
 
 def _size(size: float) -> str:
-    unit, by = next(
-        (word, by) for word, by in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)) if size >= by or by == 1e3
-    )
-    return f"{size / by:.3g} {unit}"
-
-
-def _system_memory(path: str = "/proc/meminfo") -> float:
-    # Linux tells in a twentieth of the time that psutil takes, which shows in small fits
-    if os.path.exists(path) and (found := re.search(r"MemAvailable:\s+(\d+) kB", Path(path).read_text())):
-        return 1024.0 * int(found[1])
-    import psutil
-
-    return float(psutil.virtual_memory().available)
-
-
-def _group_memory(folder: str = "/sys/fs/cgroup") -> float | None:
-    """Return the bytes that a container may still take: its limit less what it uses."""
-    for limit, used in (
-        ("memory.max", "memory.current"),
-        ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"),
-    ):
-        try:
-            return max(0.0, float((Path(folder) / limit).read_text()) - float((Path(folder) / used).read_text()))
-        except (OSError, ValueError):
-            continue
-    return None
+    units = (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3))
+    return next(f"{size / by:.3g} {unit}" for unit, by in units if size >= by or by == 1e3)

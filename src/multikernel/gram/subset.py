@@ -8,7 +8,21 @@ from multikernel.gram.host import HostGram
 from multikernel.threads import BLOCK_BYTES
 
 
-class SubsetGram(HostGram):
+class _PartGram(HostGram):
+    """Part of a Gram: what both kinds of parts have of their parent."""
+
+    def __init__(self, parent: HostGram) -> None:
+        self.parent = parent
+        self.kind, self.dtype, self.team, self.budget = parent.kind, parent.dtype, parent.team, parent.budget
+        self.n_kernels, self.n_samples = parent.n_kernels, parent.n_samples
+
+    @property
+    def nbytes(self) -> int:  # type: ignore[override]  # a property: the bytes of a lazy parent grow
+        """Bytes of the parent."""
+        return self.parent.nbytes
+
+
+class SubsetGram(_PartGram):
     """The kernels restricted to some samples.
 
     Parameters
@@ -20,15 +34,9 @@ class SubsetGram(HostGram):
     """
 
     def __init__(self, parent: HostGram, idx: np.ndarray) -> None:
-        self.parent = parent
+        super().__init__(parent)
         self.idx = np.asarray(idx, np.intp)
-        self.kind, self.dtype, self.team, self.budget = parent.kind, parent.dtype, parent.team, parent.budget
-        self.n_kernels, self.n_samples = parent.n_kernels, len(self.idx)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the parent."""
-        return self.parent.nbytes
+        self.n_samples = len(self.idx)
 
     def diag(self):
         return self.parent.diag()[:, self.idx]
@@ -36,24 +44,16 @@ class SubsetGram(HostGram):
     def rows(self, idx, kernels=None):
         return self.parent.rows(self.idx[idx], kernels)[:, :, self.idx]
 
-    def combine(self, beta, rows, out=None, slots=None):
-        rows = np.asarray(rows, np.intp)
-        slots = np.arange(len(rows)) if slots is None else slots
-        if out is None:
-            out = np.empty((len(rows), self.n_samples), self.dtype)
+    def combine(self, beta, rows, out, slots):
         size = max(1, BLOCK_BYTES // (self.parent.n_samples * self.dtype.itemsize))
+        whole = np.empty((min(size, len(rows)), self.parent.n_samples), self.dtype)
         for i in range(0, len(rows), size):
-            part = slice(i, i + size)
-            out[slots[part]] = self.parent.combine(beta, self.idx[rows[part]])[:, self.idx]
-        return out
+            some = self.idx[rows[i : i + size]]
+            self.parent.combine(beta, some, whole, np.arange(len(some)))
+            out[slots[i : i + size]] = whole[: len(some), self.idx]
 
     def block(self, idx):
         return self.parent.block(self.idx[idx])
-
-    def add_outputs(self, F, idx, delta):
-        whole = np.zeros((self.n_kernels, self.parent.n_samples, *delta.shape[1:]))
-        self.parent.add_outputs(whole, self.idx[idx], delta)
-        F += whole[:, self.idx]
 
     def apply(self, v, kernels=None):
         spread = np.zeros((self.parent.n_samples, *v.shape[1:]))
@@ -61,7 +61,7 @@ class SubsetGram(HostGram):
         return self.parent.apply(spread, kernels)[:, self.idx]
 
 
-class KernelsGram(HostGram):
+class KernelsGram(_PartGram):
     """Some of the kernels.
 
     Parameters
@@ -80,32 +80,23 @@ class KernelsGram(HostGram):
     """
 
     def __init__(self, parent: HostGram, kernels: np.ndarray) -> None:
-        self.parent = parent
+        super().__init__(parent)
         self.kernels = np.asarray(kernels, np.intp)
-        self.kind, self.dtype, self.team, self.budget = parent.kind, parent.dtype, parent.team, parent.budget
-        self.n_kernels, self.n_samples = len(self.kernels), parent.n_samples
-
-    def _of_parent(self, kernels: np.ndarray | None) -> np.ndarray:
-        return self.kernels if kernels is None else self.kernels[kernels]
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the parent."""
-        return self.parent.nbytes
+        self.n_kernels = len(self.kernels)
 
     def diag(self):
         return self.parent.diag()[self.kernels]
 
     def rows(self, idx, kernels=None):
-        return self.parent.rows(idx, self._of_parent(kernels))
+        return self.parent.rows(idx, self.kernels if kernels is None else self.kernels[kernels])
 
-    def combine(self, beta, rows, out=None, slots=None):
+    def combine(self, beta, rows, out, slots):
         spread = np.zeros(self.parent.n_kernels)
         spread[self.kernels] = beta
-        return self.parent.combine(spread, rows, out, slots)
+        self.parent.combine(spread, rows, out, slots)
 
     def apply(self, v, kernels=None):
-        return self.parent.apply(v, self._of_parent(kernels))
+        return self.parent.apply(v, self.kernels if kernels is None else self.kernels[kernels])
 
     def stored(self, kernel=None):
         return None if kernel is None else self.parent.stored(int(self.kernels[kernel]))

@@ -10,12 +10,6 @@ import numpy as np
 from multikernel.losses.base import Loss
 
 
-def _spread(C: float | np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Return the cost of each sample."""
-    costs = np.asarray(C, float)
-    return costs if costs.shape == y.shape else np.full(y.shape, costs)
-
-
 def piecewise_minimiser(kinks: np.ndarray, jumps: np.ndarray, slope: float) -> float:
     """Minimise a convex piecewise linear function: the middle of the interval of minimisers.
 
@@ -63,16 +57,14 @@ class Hinge(Loss):
     C: float | np.ndarray = 1.0
     task: str = "classification"
 
-    def value(self, f: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Loss of each sample."""
+    def value(self, f, y):
         return self.C * np.maximum(0.0, 1.0 - y * f)
 
-    def gradient(self, f: np.ndarray, y: np.ndarray) -> np.ndarray:
+    def gradient(self, f, y):
         """Derivative by f: the subgradient that is zero at the kink."""
         return np.where(y * f < 1.0, -self.C * y, 0.0)
 
-    def conjugate(self, a: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """l*(-a, y): what the dual pays for the coefficient a."""
+    def conjugate(self, a, y):
         inside = (y * a >= 0) & (y * a <= self.C)
         return np.where(inside, -y * a, np.inf)
 
@@ -82,7 +74,7 @@ class Hinge(Loss):
         The sum is convex and piecewise linear in b; its slope starts at minus the cost of the positive samples
         and grows by C_i at every kink y_i - f_i.
         """
-        C = _spread(self.C, y)
+        C = np.zeros(y.shape) + self.C
         return piecewise_minimiser(y - f, C, -float(C @ (y > 0)))
 
 
@@ -112,16 +104,14 @@ class EpsilonInsensitive(Loss):
     epsilon: float = 0.1
     task: str = "regression"
 
-    def value(self, f: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Loss of each sample."""
+    def value(self, f, y):
         return self.C * np.maximum(0.0, np.abs(y - f) - self.epsilon)
 
-    def gradient(self, f: np.ndarray, y: np.ndarray) -> np.ndarray:
+    def gradient(self, f, y):
         """Derivative by f: the subgradient that is zero at the kinks."""
         return np.where(np.abs(y - f) > self.epsilon, self.C * np.sign(f - y), 0.0)
 
-    def conjugate(self, a: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """l*(-a, y): what the dual pays for the coefficient a."""
+    def conjugate(self, a, y):
         return np.where(np.abs(a) <= self.C, self.epsilon * np.abs(a) - y * a, np.inf)
 
     def best_intercept(self, f: np.ndarray, y: np.ndarray) -> float:
@@ -130,6 +120,6 @@ class EpsilonInsensitive(Loss):
         The slope of the sum starts at minus the sum of the costs and grows by C_i at both edges of the tube,
         y_i - epsilon - f_i and y_i + epsilon - f_i.
         """
-        C = _spread(self.C, y)
+        C = np.zeros(y.shape) + self.C
         kinks = np.concatenate([y - self.epsilon - f, y + self.epsilon - f])
         return piecewise_minimiser(kinks, np.concatenate([C, C]), -float(C.sum()))

@@ -25,7 +25,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from multikernel.gram.base import Combined, Outputs
+from multikernel.gram.base import Outputs
+from multikernel.gram.combined import Combined
 from multikernel.losses import loss_name
 
 # what counts as zero, as a fraction of the largest loss or as the probability of a class: digits against conditioning
@@ -110,21 +111,19 @@ class Machine(ABC):
         Number n of training samples.
     scale : float
         Largest value of the loss term (sum of the costs).
+    floor : float
+        Smallest denominator of a relative gap: optima below it count as zero.
     """
 
     n_samples: int
     scale: float
+    floor: float
 
     @property
     def description(self) -> str:
         """What the user knows the machine by, for error sentences."""
         loss = getattr(self, "loss", None)
         return f"the machine {type(self).__name__}" if loss is None else f"the loss {loss_name(loss)!r}"
-
-    @property
-    def floor(self) -> float:
-        """Smallest denominator of a relative gap: optima below it count as zero."""
-        return FLOOR * self.scale
 
     @abstractmethod
     def start(self) -> np.ndarray:

@@ -10,18 +10,19 @@ from __future__ import annotations
 
 from copy import copy
 from functools import lru_cache
+from itertools import chain, repeat
 
 import numpy as np
 
-from multikernel.gram.base import Combined, HostRows, Outputs
-from multikernel.gram.cholesky import ridges
+from multikernel.gram.base import Outputs
+from multikernel.gram.combined import RIDGES, Combined, HostRows
 from multikernel.machines.base import ON_BOUND, PATIENCE, ROUNDING, ConicMachine, Curvature, Machine
 from multikernel.machines.box_loops import CONVERGED, NEEDS_ROW, OUT_OF_STEPS, ascend, balance, smo
 
 # combined rows formed together when one is missing: more rows mean fewer calls, and more rows that are never read
 _BATCH = 32
 # length of a pair's step in units of the exact one: fewer steps to tight tolerances against more where few are needed
-_RELAX = 1.5
+RELAX = 1.5
 
 
 class BoxMachine(Machine):
@@ -58,10 +59,7 @@ class BoxMachine(Machine):
         return ConicMachine(self.p, self.lo, self.hi, equality, self.total, self.eps)
 
     def free(self, a: np.ndarray) -> np.ndarray:
-        """Return the indices strictly inside their bounds, and off the kink where there is one."""
-        return np.flatnonzero(self._inside(a))
-
-    def _inside(self, a: np.ndarray) -> np.ndarray:
+        """Return which coefficients are strictly inside their bounds, and off the kink where there is one."""
         edge = ON_BOUND * (self.hi - self.lo)
         inside = (a > self.lo + edge) & (a < self.hi - edge)
         return inside & (np.abs(a) > edge) if self.eps else inside
@@ -69,7 +67,7 @@ class BoxMachine(Machine):
     def make_feasible(self, a):
         a = np.clip(a, self.lo, self.hi)
         if self.balanced:
-            balance(a, self.lo, self.hi, self.total, self._inside(a))
+            balance(a, self.lo, self.hi, self.total, self.free(a))
         return a
 
     def _rescale(self, other, coef):
@@ -78,30 +76,34 @@ class BoxMachine(Machine):
         return np.where(coef >= other.hi - edge, self.hi, np.where(coef <= other.lo + edge, self.lo, coef))
 
     def solve(self, combined, a, f, accuracy):
-        run = self._smo(a, f, accuracy)
+        run = SMO(self, a, f, accuracy)
         run.run(combined)
         return self.make_feasible(run.a)
 
     def partial_solve(self, combined: Combined, a: np.ndarray, f: np.ndarray, accuracy: float, size: int) -> np.ndarray:
         """Return coefficients of which the ``size`` worst violators were moved, for as many steps."""
-        run = self._smo(a, f, accuracy)
-        run.partial_run(combined, size)
+        run = SMO(self, a, f, accuracy)
+        if self.n_samples > combined.host_limit:
+            for _ in range(int(np.ceil(size / combined.host_limit))):
+                some = min(size, int(combined.host_limit))
+                run.run_within(combined, run.worst(some), some)
+        else:
+            rows, chosen = combined.host_rows(), run.worst(size)
+            rows.ensure(chosen)
+            aside = np.ones(self.n_samples, bool)
+            aside[chosen] = False
+            run.up[aside], run.low[aside] = -np.inf, np.inf
+            run.run_loop(rows, size)
         return self.make_feasible(run.a)
 
-    def _smo(self, a: np.ndarray, f: np.ndarray, accuracy: float) -> SMO:
-        # with slopes within tol of optimal the gap is at most tol times the length of the box
-        return SMO(self, a, self.p - f, max(accuracy / float((self.hi - self.lo).sum()), 1e-15), relax=1.0)
-
-    def curvature(
-        self, combined: Combined, a: np.ndarray, f: np.ndarray, outputs: Outputs, rough: bool = False
-    ) -> Curvature:
+    def curvature(self, combined: Combined, a, f, outputs: Outputs, rough: bool = False) -> Curvature:
         """Linearise the optimality conditions of the free coefficients.
 
         On the free set p - eps sign(a) - f - b = 0 and sum a = total, so that a change of weights moves a_free by
         -Z dbeta with [K_ff 1; 1' 0] [Z; .] = [F_f'; 0], and H = F_f Z. Where few digits will do (``rough``) that is
         solved in single precision.
         """
-        free = self.free(a)
+        free = np.flatnonzero(self.free(a))
         Ff = outputs.kernel_outputs(free)
         k = len(Ff)
         if len(free) < 1 + self.balanced:
@@ -116,15 +118,28 @@ class BoxMachine(Machine):
 class SMO:
     """One inner solution: coefficients a, gradient G, and the masks of what may grow and shrink."""
 
-    def __init__(self, machine: BoxMachine, a: np.ndarray, G: np.ndarray, tol: float, relax: float = _RELAX) -> None:
+    def __init__(self, machine: BoxMachine, a: np.ndarray, f: np.ndarray, accuracy: float, relax: float = 1.0) -> None:
         self.balanced, self.relax = machine.balanced, relax
         self.loop = smo if self.balanced else ascend
-        self.lo, self.hi, self.eps, self.tol = machine.lo, machine.hi, machine.eps, tol
-        self.a, self.G = a.copy(), G
+        self.lo, self.hi, self.eps = machine.lo, machine.hi, machine.eps
+        # with slopes within tol of optimal the gap is at most tol times the length of the box
+        self.tol = max(accuracy / float((self.hi - self.lo).sum()), 1e-15)
+        self.a, self.G = a.copy(), machine.p - f
         self._set_masks()
 
     def _set_masks(self) -> None:
-        self.up, self.low = _kinks(self.a, self.lo, self.hi, self.eps)
+        """Set what -eps |a| adds to the slope as a grows and as it shrinks, infinite where a bound forbids it."""
+        a, eps = self.a, self.eps
+        self.up = np.where(a < self.hi, np.where(a >= 0, -eps, eps), -np.inf)
+        self.low = np.where(a > self.lo, np.where(a > 0, -eps, eps), np.inf)
+
+    def worst(self, size: int) -> np.ndarray:
+        """Return the worst violators, half of them able to grow and half to shrink, ties broken at random, sorted."""
+        noise = _tie_breakers(len(self.G))
+        half = min(size // 2, len(self.G))
+        grow = np.argpartition(-(self.G + self.up) - noise, half - 1)[:half]
+        shrink = np.argpartition(self.G + self.low - noise, half - 1)[:half]
+        return np.unique(np.concatenate([grow[np.isfinite(self.up[grow])], shrink[np.isfinite(self.low[shrink])]]))
 
     def run(self, combined: Combined) -> None:
         """SMO to the tolerance, on all variables and on those that shrinking leaves, in turn.
@@ -137,16 +152,16 @@ class SMO:
         best, stuck = np.inf, 0
         while budget > 0:
             if rows is None:
-                status, used, top, bottom = self._ascend_worst(combined, budget)
+                status, used, top, bottom = self._run_worst(combined, budget)
             else:
-                status, used, top, bottom = self._ascend(rows, min(n, budget))
+                status, used, top, bottom = self.run_loop(rows, min(n, budget))
             budget -= used
             patience -= used
             stuck = 0 if top - bottom < 0.9 * best else stuck + 1
             best = min(best, top - bottom)
             # slopes are sums of many terms: below some point they are rounding, and no step makes them smaller
             terms = 1.0 + combined.diag.max() * np.abs(self.a).sum()
-            self.relax = _RELAX
+            self.relax = RELAX
             if status == CONVERGED or (stuck > 5 and best < ROUNDING * terms):
                 return
             if patience < 0:
@@ -156,24 +171,9 @@ class SMO:
             # a variable that neither grows nor shrinks with a gain cannot be chosen while top and bottom close in
             held = (self.G + self.up < bottom) & (self.G + self.low > top)
             if rows is not None and n > 2 * np.count_nonzero(~held) > 2:
-                used = self._ascend_within(combined, np.flatnonzero(~held), min(budget, PATIENCE * n))
+                used = self.run_within(combined, np.flatnonzero(~held), min(budget, PATIENCE * n))
                 budget -= used
                 patience -= used
-
-    def partial_run(self, combined: Combined, size: int) -> None:
-        """Work on the ``size`` worst violators only, for as many steps."""
-        if len(self.a) > combined.host_limit:
-            for _ in range(int(np.ceil(size / combined.host_limit))):
-                some = min(size, int(combined.host_limit))
-                self._ascend_within(combined, _working_set(self.G, self.up, self.low, some), some)
-            return
-        rows = combined.host_rows()
-        chosen = _working_set(self.G, self.up, self.low, size)
-        rows.ensure(chosen)
-        aside = np.ones(len(self.a), bool)
-        aside[chosen] = False
-        self.up[aside], self.low[aside] = -np.inf, np.inf
-        self._ascend(rows, size)
 
     def newton_polish(self, combined: Combined) -> None:
         """Newton steps on the free variables, each as far as the box allows: what pairs cannot do on low ranks.
@@ -204,21 +204,21 @@ class SMO:
             if t == 1.0:
                 return
 
-    def _ascend_worst(self, combined: Combined, budget: int) -> tuple[int, int, float, float]:
-        """Solve the problem of as many of the worst violators as the host takes; return as `_ascend`."""
+    def _run_worst(self, combined: Combined, budget: int) -> tuple[int, int, float, float]:
+        """Solve the problem of as many of the worst violators as the host takes; return as `run_loop`."""
         size = int(combined.host_limit)
-        used = self._ascend_within(combined, _working_set(self.G, self.up, self.low, size), min(budget, 100 * size))
+        used = self.run_within(combined, self.worst(size), min(budget, 100 * size))
         top, bottom = float(np.max(self.G + self.up)), float(np.min(self.G + self.low))
         if not self.balanced:
             top, bottom = max(top, -bottom), 0.0
         return CONVERGED if top - bottom <= self.tol else OUT_OF_STEPS, used, top, bottom
 
-    def _ascend_within(self, combined: Combined, keep: np.ndarray, budget: int) -> int:
+    def run_within(self, combined: Combined, keep: np.ndarray, budget: int) -> int:
         """Solve the problem restricted to ``keep``, then bring all gradients up to date; return the steps used."""
         part = copy(self)
         for name in ("lo", "hi", "a", "G", "up", "low"):
             setattr(part, name, getattr(self, name)[keep].copy())
-        used = part._ascend(combined.host_rows(keep), budget)[1]
+        used = part.run_loop(combined.host_rows(keep), budget)[1]
         change = np.zeros(len(self.a))
         change[keep] = part.a - self.a[keep]
         self.a[keep] = part.a
@@ -226,7 +226,7 @@ class SMO:
         self._set_masks()
         return max(used, 1)
 
-    def _ascend(self, rows: HostRows, budget: int) -> tuple[int, int, float, float]:
+    def run_loop(self, rows: HostRows, budget: int) -> tuple[int, int, float, float]:
         """Run the compiled loop, forming rows as it asks for them; return (status, steps, top, bottom)."""
         # after so many steps back to Python, where Ctrl-C is heard
         used, chunk = 0, PATIENCE * len(self.a)
@@ -238,15 +238,16 @@ class SMO:
             )  # fmt: skip
             used += steps
             if status == NEEDS_ROW:
-                rows.ensure(_wanted_rows(row, rows.have, self.G, self.up, self.low, top, bottom))
+                # with it the other missing rows that violate optimality most
+                middle = 0.5 * (top + bottom)
+                violation = np.maximum(self.G + self.up - middle, middle - (self.G + self.low))
+                violation[rows.have] = -np.inf
+                violation[row] = np.inf
+                m = min(_BATCH, len(violation))
+                worst = np.argpartition(-violation, m - 1)[:m]
+                rows.ensure(np.sort(worst[violation[worst] > 0]))
             elif status == CONVERGED or used >= budget:
                 return status, used, top, bottom
-
-
-def _kinks(a: np.ndarray, lo: np.ndarray, hi: np.ndarray, eps: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return what -eps |a| adds to the slope as a grows and as it shrinks, infinite where a bound forbids it."""
-    up = np.where(a < hi, np.where(a >= 0, -eps, eps), -np.inf)
-    return up, np.where(a > lo, np.where(a > 0, -eps, eps), np.inf)
 
 
 @lru_cache(maxsize=4)
@@ -254,56 +255,30 @@ def _tie_breakers(n: int) -> np.ndarray:
     return np.random.default_rng(n).random(n) * 1e-6
 
 
-def _working_set(G: np.ndarray, up: np.ndarray, low: np.ndarray, size: int) -> np.ndarray:
-    """Return the worst violators, half of them able to grow and half to shrink, ties broken at random, sorted."""
-    noise = _tie_breakers(len(G))
-    half = min(size // 2, len(G))
-    grow = np.argpartition(-(G + up) - noise, half - 1)[:half]
-    shrink = np.argpartition(G + low - noise, half - 1)[:half]
-    return np.unique(np.concatenate([grow[np.isfinite(up[grow])], shrink[np.isfinite(low[shrink])]]))
-
-
-def _wanted_rows(row, have, G, up, low, top, bottom) -> np.ndarray:
-    """Return the missing row and the other missing rows that violate optimality most, sorted."""
-    middle = 0.5 * (top + bottom)
-    violation = np.maximum(G + up - middle, middle - (G + low))
-    violation[have] = -np.inf
-    violation[row] = np.inf
-    m = min(_BATCH, len(G))
-    rows = np.argpartition(-violation, m - 1)[:m]
-    return np.sort(rows[violation[rows] > 0])
-
-
 def _solve_reduced(
     combined: Combined, idx: np.ndarray, rhs: np.ndarray, balanced: bool, rough: bool = False
 ) -> np.ndarray:
     """Solve K_beta[idx, idx] x = r for the rows r of rhs; where balanced [K 1; 1' 0] [x; .] = [r; 0]: then sum x = 0.
 
-    Constants in r change nothing then, and are taken out first: on low ranks they would be divided by the ridge, and
-    what is left after they cancel would be rounding.
+    A ridge is added to K, as small as a factorisation allows. Single precision, half the cost, is tried first where few
+    digits will do (``rough``). Where balanced, constants in r change nothing, and are taken out first: on low ranks
+    they would be divided by the ridge, and what is left after they cancel would be rounding.
     """
-    if not balanced:
-        return _solve_ridged(combined, idx, rhs, rough)
-    centred = np.ones((len(rhs) + 1, len(idx)))
-    np.subtract(rhs, rhs.mean(axis=1, keepdims=True), out=centred[:-1])
-    X = _solve_ridged(combined, idx, centred, rough)
-    X, ones = X[:-1], X[-1]
-    X -= np.outer(X.sum(axis=1) / ones.sum(), ones)
-    X -= X.mean(axis=1, keepdims=True)
-    return X
-
-
-def _solve_ridged(combined: Combined, idx: np.ndarray, rhs: np.ndarray, rough: bool) -> np.ndarray:
-    """Solve (K_beta[idx, idx] + ridge I) x = r for the rows r of rhs, the ridge as small as a factorisation allows.
-
-    Single precision, half the cost, is tried first where few digits will do.
-    """
-    mean, single = float(combined.diag[idx].mean()), np.dtype(np.float32)
-    tries = [(ridge, False) for ridge in ridges(mean, combined.dtype)]
-    if rough and combined.dtype != single:
-        tries.insert(0, (next(ridges(mean, single)), True))
-    for ridge, roughly in tries:
-        factor = combined.factor(idx, ridge, roughly)
+    if balanced:
+        centred = np.ones((len(rhs) + 1, len(idx)))
+        np.subtract(rhs, rhs.mean(axis=1, keepdims=True), out=centred[:-1])
+        rhs = centred
+    mean = max(float(combined.diag[idx].mean()), float(np.finfo(np.float32).tiny))
+    single = [RIDGES["f"][0]] if rough and combined.dtype != np.float32 else []
+    for ridge, roughly in chain(zip(single, repeat(True)), zip(RIDGES[combined.dtype.char], repeat(False))):
+        factor = combined.factor(idx, ridge * mean, roughly)
         if factor is not None:
-            return factor.solve(rhs.T).T
-    return np.zeros_like(rhs)
+            break
+    else:
+        return np.zeros((len(rhs) - balanced, len(idx)))
+    X = factor.solve(rhs.T).T
+    if balanced:
+        X, ones = X[:-1], X[-1]
+        X -= np.outer(X.sum(axis=1) / ones.sum(), ones)
+        X -= X.mean(axis=1, keepdims=True)
+    return X

@@ -65,7 +65,7 @@ class Descent(Machine):
 
     def __init__(self, machine: Machine, shuffled: bool = True, random_state: int = 0) -> None:
         self.inner = machine
-        self.n_samples, self.scale = machine.n_samples, machine.scale
+        self.n_samples, self.scale, self.floor = machine.n_samples, machine.scale, machine.floor
         self.shuffled, self.random_state = shuffled, random_state
         n = self.n_samples
         self.eps, self.total, self.h = 0.0, 0.0, np.zeros(n)
@@ -79,7 +79,10 @@ class Descent(Machine):
             self.p, self.h, self.balanced = machine.y, 0.5 / (machine.C * machine.loss.C), machine.balanced
             self.lo, self.hi = np.where(self.p > 0, 0.0, -np.inf), np.where(self.p > 0, np.inf, 0.0)
         else:
-            raise ValueError(no_descent(machine))
+            raise ValueError(
+                "Explicit features need the hinge, the squared hinge, the squared loss with one target, or the tube. "
+                f"Got the machine {type(machine).__name__} instead."
+            )
 
     def start(self):
         return self.inner.start()
@@ -228,11 +231,3 @@ class Epochs:
     def finish(self) -> np.ndarray:
         """Return the coefficients with every constraint made exact."""
         return self.machine.make_feasible(self.tables.coef.copy())
-
-
-def no_descent(machine: Machine) -> str:
-    """Return the sentence about a machine that coordinate descent does not solve."""
-    return (
-        "Explicit features need the hinge, the squared hinge, the squared loss with one target, or the tube. "
-        f"Got the machine {type(machine).__name__} instead."
-    )

@@ -47,7 +47,6 @@ class OneClass(BoxMachine):
     (array([0.5, 0.5, 0. , 0. ]), -1.125)
     """
 
-    balanced = True
     total = 1.0
     description = "a problem of one class"
 
@@ -58,10 +57,7 @@ class OneClass(BoxMachine):
         self.lo = np.zeros(self.n_samples)
         self.hi = weight / (nu * weight.sum())
         self.scale = float(size)
-
-    @property
-    def floor(self) -> float:
-        return _ZERO * self.scale / self.n_samples
+        self.floor = _ZERO * self.scale / self.n_samples
 
     def start(self):
         # the first samples at their bound, as many as the sum asks for: few rows, and few coefficients to move

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from multikernel.gram.base import Combined, Outputs
+from multikernel.gram.base import Outputs
+from multikernel.gram.combined import Combined
 from multikernel.losses import Squared
-from multikernel.machines.base import STEPS, Curvature, Machine
+from multikernel.machines.base import FLOOR, STEPS, Curvature, Machine
 from multikernel.machines.subsample import draw_samples
 from multikernel.machines.weighted_inverse import WeightedInverse
 
@@ -58,6 +59,7 @@ class Ridge(Machine):
         self.loss = Squared(self.C)
         size = float(np.sum(self.C * self.Y**2))
         self.scale = size if size > 0 else float(self.C.sum())
+        self.floor = FLOOR * self.scale
 
     def subsample(self, size: int) -> tuple[np.ndarray, Ridge]:
         """Return about ``size`` of the samples, and the machine on them."""
@@ -123,9 +125,7 @@ class Ridge(Machine):
             descent = new
         return self.make_feasible(best)
 
-    def curvature(
-        self, combined: Combined, a: np.ndarray, f: np.ndarray, outputs: Outputs, rough: bool = False
-    ) -> Curvature:
+    def curvature(self, combined: Combined, a, f, outputs: Outputs, rough: bool = False) -> Curvature:
         """With M = K + diag(1/(2C)) a change of weights moves A by -M^-1 F_k, and H_kl = <F_k, M^-1 F_l>."""
         F = outputs.kernel_outputs()
         p = len(F)

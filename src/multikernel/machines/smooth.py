@@ -14,10 +14,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from multikernel.gram.base import Combined, Outputs
+from multikernel.gram.base import Outputs
+from multikernel.gram.combined import Combined
 from multikernel.losses import Loss
 from multikernel.losses.base import FAR
-from multikernel.machines.base import STEPS, Curvature, Machine
+from multikernel.machines.base import FLOOR, STEPS, Curvature, Machine
 from multikernel.machines.subsample import draw_samples
 from multikernel.machines.weighted_inverse import WeightedInverse
 
@@ -61,6 +62,7 @@ class Smooth(Machine):
         self.lo, self.hi = self.C * lo, self.C * hi
         start = float(np.abs(self.value(np.zeros(self.n_samples))).sum())
         self.scale = start if 0 < start < np.inf else float(self.C.sum())
+        self.floor = FLOOR * self.scale
 
     def subsample(self, size: int) -> tuple[np.ndarray, Smooth]:
         """Return about ``size`` of the samples, and the machine on them."""
@@ -179,9 +181,7 @@ class Smooth(Machine):
             combined.cache["inverse"] = kept
         return kept[1]
 
-    def curvature(
-        self, combined: Combined, a: np.ndarray, f: np.ndarray, outputs: Outputs, rough: bool = False
-    ) -> Curvature:
+    def curvature(self, combined: Combined, a, f, outputs: Outputs, rough: bool = False) -> Curvature:
         """From a = -l'(f + b): a change of weights moves a by -M^-1 F_k, and H_kl = <F_k, M^-1 F_l>."""
         b = self.best_intercept(f)
         inverse = self._inverse(combined, f + b)

@@ -13,7 +13,8 @@ import numpy as np
 
 from multikernel.gram.dense import DenseGram
 from multikernel.losses import Hinge
-from multikernel.machines.box import SMO, BoxMachine
+from multikernel.machines.base import FLOOR
+from multikernel.machines.box import RELAX, SMO, BoxMachine
 from multikernel.machines.subsample import draw_samples
 
 
@@ -47,6 +48,7 @@ class SVC(BoxMachine):
         self.loss = Hinge(self.C)
         self.n_samples = len(self.y)
         self.scale = float(self.C.sum())
+        self.floor = FLOOR * self.scale
         self.p = self.y
         self.lo = np.where(self.y > 0, 0.0, -self.C)
         self.hi = np.where(self.y > 0, self.C, 0.0)
@@ -91,7 +93,8 @@ class SVC(BoxMachine):
         else:
             a, b, f = self.warm_start(start.machine, start.dual_coef, start.outputs)
             f = f + combined.apply(a - b)
-        smo_run = SMO(self, a, self.p - f, tol)
+        # the accuracy for which slopes are found to tol
+        smo_run = SMO(self, a, f, tol * self.scale, relax=RELAX)
         smo_run.run(combined)
         f = self.p - smo_run.G
         return SVCFit(self.make_feasible(smo_run.a), self.primal(f, 0.0)[1], f, self)

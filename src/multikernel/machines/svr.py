@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from multikernel.losses import EpsilonInsensitive
+from multikernel.machines.base import FLOOR
 from multikernel.machines.box import BoxMachine
 from multikernel.machines.subsample import draw_samples
 
@@ -57,6 +58,7 @@ class SVR(BoxMachine):
         self.eps = float(epsilon)
         # loss of the constant zero; where all targets are equal any size will do
         self.scale = float(self.C @ (np.abs(self.p) + self.eps)) or float(self.C.sum())
+        self.floor = FLOOR * self.scale
 
     def subsample(self, size: int) -> tuple[np.ndarray, SVR]:
         """Return about ``size`` of the samples, and the machine on them."""

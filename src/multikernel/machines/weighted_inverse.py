@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from multikernel.gram.base import Combined
+from multikernel.gram.combined import Combined
 
 # condition number up to which single precision, half the cost, is refined in few steps
 _SINGLE = 1e5
@@ -47,13 +47,7 @@ class WeightedInverse:
         self.total = 0.0
         if not len(self.idx):
             return
-        self._factorise(combined, w[self.idx], refined)
-        if balanced:
-            m = self.apply(np.ones(self.n))
-            self.total = float(m.sum())
-            self.multiplier = m / self.total
-
-    def _factorise(self, combined: Combined, w: np.ndarray, refined: bool) -> None:
+        w = w[self.idx]
         # eigenvalues of I + S K S lie between 1 and 1 + size
         size = float(w @ combined.diag[self.idx])
         single = refined and size < _SINGLE
@@ -65,6 +59,10 @@ class WeightedInverse:
             ridge = 10.0 * ridge if ridge else max(eps * size, eps)
             factor = combined.factor(self.idx, (1.0 + ridge) / w, single)
         self._factor = factor
+        if balanced:
+            m = self.apply(np.ones(self.n))
+            self.total = float(m.sum())
+            self.multiplier = m / self.total
 
     def apply(self, R: np.ndarray, plain: bool = False) -> np.ndarray:
         """Return (K + diag(1/w))^-1 R in float64, R of shape (n,) or (n, m); ``plain`` leaves the sums as they are."""

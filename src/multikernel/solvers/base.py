@@ -163,7 +163,7 @@ def choose_solver(problem: Problem, solver: str | Solver = "auto", start: Start 
         solver = "newton"
         if gram.kind == "features":
             solver = "interleaved"
-        elif gram.n_kernels > _MANY_PRODUCTS and gram.output_kernel(0) is not None:
+        elif gram.n_kernels > _MANY_PRODUCTS and gram.output_kernels is not None:
             solver = "level" if find_spec("clarabel") else "alternating"
         elif gram.kind == "lazy" and gram.n_kernels >= _MANY:
             needs = "machine.subsample", *get_solver("active-set").requires
@@ -175,7 +175,7 @@ def choose_solver(problem: Problem, solver: str | Solver = "auto", start: Start 
         name = next((key for key, (_, attribute) in REGISTRY.items() if attribute == kind), kind.lower())
     if absent := missing(problem, *solver.requires):
         raise ValueError(_refusal(name, solver, problem, absent))
-    if start is None or name == "active-set" or gram.kind == "features" or gram.output_kernel(0) is not None:
+    if start is None or name == "active-set" or gram.kind == "features" or gram.output_kernels is not None:
         return name, solver
     if 0 < np.count_nonzero(start.weights) <= _FEW * gram.n_kernels and not missing(problem, "mixing.take_kernels"):
         from multikernel.solvers.active_set import ActiveSet

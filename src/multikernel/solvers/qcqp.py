@@ -168,8 +168,8 @@ def factor_outputs(gram: Gram, conic: ConicMachine, memory_limit: float) -> list
     outputs = []
     for k in range(gram.n_kernels):
         L = _factor(gram.rows(everything, np.array([k]))[0].astype(np.float64), normal)
-        Y = gram.output_kernel(k)
-        M = sparse.kron(L.T, sparse.eye_array(conic.columns) if Y is None else _factor(Y, None).T, format="csr")
+        Y = sparse.eye_array(conic.columns) if gram.output_kernels is None else _factor(gram.output_kernels[k], None).T
+        M = sparse.kron(L.T, Y, format="csr")
         outputs.append(M if conic.lift is None else M @ conic.lift)
     return outputs
 

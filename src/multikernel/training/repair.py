@@ -11,9 +11,9 @@ import numpy as np
 from multikernel.gram.base import Gram
 from multikernel.gram.definite import probe_definiteness, repair, smallest_eigenvalue_ratio
 from multikernel.gram.dense import AffineForm, DenseGram
-from multikernel.gram.inspect import trust_of
 from multikernel.gram.memmap import MemmapGram
 from multikernel.gram.soundness import indefinite_error
+from multikernel.gram.storage import trust_of
 from multikernel.kernels.base import ROUNDING
 from multikernel.kernels.fitted_normalizer import FittedNormalizer
 from multikernel.training.core import Prepared, Settings

@@ -17,16 +17,15 @@ import numpy as np
 
 from multikernel.gram.base import Gram
 from multikernel.gram.dense import DenseGram
+from multikernel.gram.dense_loops import read_only
 from multikernel.gram.inspect import Inspection
 from multikernel.gram.lazy import LazyGram
 from multikernel.gram.memmap import MemmapGram, memmap_stack
 from multikernel.gram.slices import (
     Sums,
-    _loops_apply,
     compose,
     gather,
     gather_with_dots,
-    read_only,
     shorten,
     take_block,
 )
@@ -190,7 +189,7 @@ def gather_square(stack: KernelStack, team: Team, out: np.ndarray) -> Sums:
     def some(first: int, last: int) -> None:
         for k in range(first, last):
             K = stack._data[k]
-            if _loops_apply(K):
+            if K.dtype in (np.float32, np.float64):
                 gather_with_dots(read_only(K), rows, cols, ones, out[k], sums[k])
             else:
                 take_block(K, rows, cols, out.dtype, out[k])

@@ -180,7 +180,7 @@ class KernelBlocks(Blocks):
         self.diag = np.ascontiguousarray(np.maximum(gram.diag(), 0.0).T)
         self.A = np.zeros((self.n_samples, n_classes))
         self.F = np.zeros((self.n_blocks, n_classes, self.n_samples))
-        self._matrices, form = None, AffineForm.identity(self.n_blocks)
+        self._matrices, form = None, AffineForm(np.ones(self.n_blocks))
         if isinstance(gram, DenseGram):
             matrices = [np.asarray(gram.raw(k)) for k in range(self.n_blocks)]
             # a compiled list holds arrays of one kind

@@ -25,51 +25,6 @@ _WITHIN = 10
 _TOGETHER = 4000
 
 
-class ProductCrammerSinger(CrammerSinger):
-    """The hinge of the largest wrong class, for a Gram of products; parameters as of `CrammerSinger`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from multikernel.gram.dense import DenseGram
-    >>> from multikernel.gram.product import ProductGram
-    >>> from multikernel.mixing.norms import Simplex
-    >>> from multikernel.problem import Problem
-    >>> from multikernel.solve import solve
-    >>> X = np.repeat(np.eye(3), 2, axis=0)
-    >>> gram = ProductGram(DenseGram((X @ X.T)[None]), np.array([np.eye(3), np.diag([1.0, 1.0, 0.0])]))
-    >>> solution = solve(Problem(gram, ProductCrammerSinger(np.array([0, 0, 1, 1, 2, 2])), Simplex()), tol=1e-6)
-    >>> solution.weights.round(3), round(solution.upper, 4)
-    (array([1., 0.]), 1.0)
-    """
-
-    description = "output_kernels"
-
-    def _row_steps(self, combined, a, f, target):
-        return ProductRowSteps(self, combined, a, f, target)
-
-    def _solve_low_rank(self, combined):
-        # the rank of a product is that of the kernel on the samples times that of the kernel on the classes
-        return None
-
-    def _newton_moves(self, combined, free, R, D=None):
-        blocks = ProductNewtonSystem(combined, _limited(free), self.balanced)
-        return blocks.rows, blocks.solve(R)
-
-
-def _limited(free: np.ndarray) -> np.ndarray:
-    """Return the free entries, or those of randomly drawn rows where all are too many for one matrix."""
-    rows = np.flatnonzero(free.any(axis=1))
-    counts = free[rows].sum(axis=1) - 1
-    if counts.sum() <= _TOGETHER:
-        return free
-    order = np.random.default_rng(0).permutation(len(rows))
-    kept = order[: max(1, np.searchsorted(np.cumsum(counts[order]), _TOGETHER))]
-    limited = np.zeros_like(free)
-    limited[rows[kept]] = free[rows[kept]]
-    return limited
-
-
 class ProductNewtonSystem(DifferencesNewtonSystem):
     """The Newton system of row differences for the kernel sum_r M_r (x) W_r."""
 
@@ -118,3 +73,46 @@ class ProductRowSteps(RowSteps):
                     t = t + ((r - m) @ change) @ W
         g = g + t
         return float(machine.C @ (g[machine._own] - g.min(axis=1)) - np.vdot(a, g))
+
+
+class ProductCrammerSinger(CrammerSinger):
+    """The hinge of the largest wrong class, for a Gram of products; parameters as of `CrammerSinger`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from multikernel.gram.dense import DenseGram
+    >>> from multikernel.gram.product import ProductGram
+    >>> from multikernel.mixing.norms import Simplex
+    >>> from multikernel.problem import Problem
+    >>> from multikernel.solve import solve
+    >>> X = np.repeat(np.eye(3), 2, axis=0)
+    >>> gram = ProductGram(DenseGram((X @ X.T)[None]), np.array([np.eye(3), np.diag([1.0, 1.0, 0.0])]))
+    >>> solution = solve(Problem(gram, ProductCrammerSinger(np.array([0, 0, 1, 1, 2, 2])), Simplex()), tol=1e-6)
+    >>> solution.weights.round(3), round(solution.upper, 4)
+    (array([1., 0.]), 1.0)
+    """
+
+    description = "output_kernels"
+    row_steps = ProductRowSteps
+
+    def _solve_low_rank(self, combined):
+        # the rank of a product is that of the kernel on the samples times that of the kernel on the classes
+        return None
+
+    def _newton_moves(self, combined, free, R, D=None):
+        blocks = ProductNewtonSystem(combined, _limited(free), self.balanced)
+        return blocks.rows, blocks.solve(R)
+
+
+def _limited(free: np.ndarray) -> np.ndarray:
+    """Return the free entries, or those of randomly drawn rows where all are too many for one matrix."""
+    rows = np.flatnonzero(free.any(axis=1))
+    counts = free[rows].sum(axis=1) - 1
+    if counts.sum() <= _TOGETHER:
+        return free
+    order = np.random.default_rng(0).permutation(len(rows))
+    kept = order[: max(1, np.searchsorted(np.cumsum(counts[order]), _TOGETHER))]
+    limited = np.zeros_like(free)
+    limited[rows[kept]] = free[rows[kept]]
+    return limited

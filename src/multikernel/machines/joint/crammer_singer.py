@@ -14,12 +14,32 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from multikernel.gram.base import Combined, Outputs
+from multikernel.gram.base import Outputs
+from multikernel.gram.combined import Combined
 from multikernel.machines.base import ConicMachine, Curvature
 from multikernel.machines.joint.hinge_biases import best_biases
 from multikernel.machines.joint.hinge_loops import MOST_STEPS, hinge_row_steps
 from multikernel.machines.joint.low_rank import low_rank_factor, solve_low_rank
-from multikernel.machines.joint.rows import RowMachine, RowSteps, in_pairs
+from multikernel.machines.joint.rows import BIASES, ROUNDING, RowMachine, RowSteps, in_pairs
+
+
+class HingeRowSteps(RowSteps):
+    """Row steps of the hinge."""
+
+    def _loop(self, max_steps, wanted, top, low):
+        machine, rows = self.machine, self.rows
+        return hinge_row_steps(
+            rows.matrix, rows.scale, rows.have, self.diag, self.r, self.mean, machine.balanced,
+            self.A, self.G, self.mask, machine.C, machine.y, self.S, self.t, self.b, self.rho, self.target,
+            self.column_target, max_steps, wanted, top, low,
+        )  # fmt: skip
+
+    def gap(self, a):
+        machine = self.machine
+        g, t = self.slopes_at(a)
+        g = g + t[:, None]
+        own = g[machine.y, np.arange(machine.n_samples)]
+        return float(machine.C @ (own - g.min(axis=0)) - np.vdot(a.T, g))
 
 
 class CrammerSinger(RowMachine):
@@ -52,6 +72,7 @@ class CrammerSinger(RowMachine):
     """
 
     description = "the joint loss 'hinge'"
+    row_steps: type[RowSteps] = HingeRowSteps
 
     def dual(self, a):
         return float(a[self._own].sum())
@@ -86,9 +107,6 @@ class CrammerSinger(RowMachine):
 
     # ---- the inner problem
 
-    def _row_steps(self, combined, a, f, target):
-        return HingeRowSteps(self, combined, a, f, target)
-
     def _slopes(self, f: np.ndarray) -> np.ndarray:
         """E - f."""
         g = -f
@@ -120,7 +138,7 @@ class CrammerSinger(RowMachine):
                 best, least = a, gap
             if least <= accuracy or slow:
                 return best
-            rows = self._row_steps(combined, a, f, accuracy)
+            rows = self.row_steps(self, combined, a, f, accuracy)
             a, gap = rows.solve(accuracy)
             if gap <= accuracy:
                 return a
@@ -186,14 +204,12 @@ class CrammerSinger(RowMachine):
         margins[self._own] = 0.0
         if not self.balanced:
             return 0.5 * quad + float(self.C @ margins.max(axis=1)), np.zeros(self.n_classes)
-        b, loss = best_biases(margins, self.C, self.y, self._bias_accuracy(accuracy))
+        b, loss = best_biases(margins, self.C, self.y, max(BIASES * accuracy, ROUNDING * self.scale))
         return 0.5 * quad + loss, b
 
     # ---- second order
 
-    def curvature(
-        self, combined: Combined, a: np.ndarray, f: np.ndarray, outputs: Outputs, rough: bool = False
-    ) -> Curvature:
+    def curvature(self, combined: Combined, a, f, outputs: Outputs, rough: bool = False) -> Curvature:
         """Linearise the optimality conditions of the free entries.
 
         In each row the slopes E - f - b of the free entries are equal, and rows and columns keep their sums, so that a
@@ -207,22 +223,3 @@ class CrammerSinger(RowMachine):
         rows, Z = self._newton_moves(combined, free, np.concatenate([F, self._slopes(f)[None]]))
         H = np.ascontiguousarray(F[:, rows]).reshape(p, -1) @ Z[..., :p].reshape(-1, p)
         return Curvature(0.5 * (H + H.T), rows, Z[..., :p], Z[..., p])
-
-
-class HingeRowSteps(RowSteps):
-    """Row steps of the hinge."""
-
-    def _loop(self, max_steps, wanted, top, low):
-        machine, rows = self.machine, self.rows
-        return hinge_row_steps(
-            rows.matrix, rows.scale, rows.have, self.diag, self.r, self.mean, machine.balanced,
-            self.A, self.G, self.mask, machine.C, machine.y, self.S, self.t, self.b, self.rho, self.target,
-            self.column_target, max_steps, wanted, top, low,
-        )  # fmt: skip
-
-    def gap(self, a):
-        machine = self.machine
-        g, t = self.slopes_at(a)
-        g = g + t[:, None]
-        own = g[machine.y, np.arange(machine.n_samples)]
-        return float(machine.C @ (own - g.min(axis=0)) - np.vdot(a.T, g))

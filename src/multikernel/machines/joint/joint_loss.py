@@ -16,18 +16,42 @@ from dataclasses import replace
 
 import numpy as np
 
-from multikernel.gram.base import Combined, Outputs
+from multikernel.gram.base import Outputs
+from multikernel.gram.combined import Combined
 from multikernel.losses import LargestMargin, Loss, Multinomial, joint_form, loss_name
 from multikernel.machines.base import FLOOR, Curvature
 from multikernel.machines.joint.central_path import SmoothedNewton
 from multikernel.machines.joint.hinge_loops import MOST_STEPS
 from multikernel.machines.joint.loss_loops import loss_row_steps, row_gaps
 from multikernel.machines.joint.newton_systems import ProjectedNewtonSystem
-from multikernel.machines.joint.rows import ROUNDING, RowMachine, RowSteps
+from multikernel.machines.joint.rows import BIASES, ROUNDING, RowMachine, RowSteps
 from multikernel.machines.joint.smooth_biases import SHRINK, joint_biases
 
 # squared error and largest number of the iterations for the multinomial Hessian: more exact ones save no outer steps
 _LOOSE, _ITERATIONS = 3e-4, 40
+
+
+class LossRowSteps(RowSteps):
+    """Row steps of a differentiable loss."""
+
+    machine: JointLoss
+
+    def _loop(self, max_steps, wanted, top, low):
+        machine, rows = self.machine, self.rows
+        return loss_row_steps(
+            *machine.loss.form, rows.matrix, rows.scale, rows.have, self.diag, self.r, self.mean,
+            machine.balanced, self.A, self.G, machine.C, machine.y, self.S, self.t, self.b, self.rho, self.target,
+            self.column_target, max_steps, wanted, top,
+        )  # fmt: skip
+
+    def gap(self, a):
+        machine = self.machine
+        G, t = self.slopes_at(a)
+        zero = np.zeros(machine.n_classes)
+        return row_gaps(
+            *machine.loss.form, G, np.ascontiguousarray(a.T), self.r, zero, t, machine.C, machine.y,
+            np.empty(machine.n_samples),
+        )  # fmt: skip
 
 
 class JointLoss(RowMachine):
@@ -62,6 +86,8 @@ class JointLoss(RowMachine):
     (array([1., 0.]), 4.265916)
     """
 
+    row_steps = LossRowSteps
+
     def __init__(
         self,
         y: np.ndarray,
@@ -84,6 +110,7 @@ class JointLoss(RowMachine):
         self.bounds = self.C * form.bound
         self.upper[self._own] = self.bounds
         self.scale = float(self._losses(np.zeros((self.n_samples, self.n_classes))).sum())
+        self.floor = FLOOR * self.scale
 
     @property
     def description(self) -> str:
@@ -129,9 +156,6 @@ class JointLoss(RowMachine):
 
     # ---- the inner problem
 
-    def _row_steps(self, combined, a, f, target):
-        return LossRowSteps(self, combined, a, f, target)
-
     def _slopes(self, f: np.ndarray) -> np.ndarray:
         return -f
 
@@ -142,7 +166,7 @@ class JointLoss(RowMachine):
         """Return the biases of the least loss, zero for machines without biases."""
         if not self.balanced:
             return np.zeros(self.n_classes)
-        return joint_biases(f, self.C, self.y, self.loss.form, self._bias_accuracy(accuracy))
+        return joint_biases(f, self.C, self.y, self.loss.form, max(BIASES * accuracy, ROUNDING * self.scale))
 
     def primal(self, f, quad, accuracy=0.0):
         b = self.best_biases(f, accuracy)
@@ -179,9 +203,7 @@ class JointLoss(RowMachine):
 
     # ---- second order
 
-    def curvature(
-        self, combined: Combined, a: np.ndarray, f: np.ndarray, outputs: Outputs, rough: bool = False
-    ) -> Curvature:
+    def curvature(self, combined: Combined, a, f, outputs: Outputs, rough: bool = False) -> Curvature:
         """Linearise the optimality conditions: a change of weights moves the free entries by -(K + D)^-1 F_k."""
         F = outputs.kernel_outputs()
         p, c = len(F), self.n_classes
@@ -203,26 +225,3 @@ class JointLoss(RowMachine):
         rows, Z = self._newton_moves(combined, free, np.concatenate([F, R[None]]), D)
         H = np.ascontiguousarray(F[:, rows]).reshape(p, -1) @ Z[..., :p].reshape(-1, p)
         return Curvature(0.5 * (H + H.T), rows, Z[..., :p], Z[..., p])
-
-
-class LossRowSteps(RowSteps):
-    """Row steps of a differentiable loss."""
-
-    machine: JointLoss
-
-    def _loop(self, max_steps, wanted, top, low):
-        machine, rows = self.machine, self.rows
-        return loss_row_steps(
-            *machine.loss.form, rows.matrix, rows.scale, rows.have, self.diag, self.r, self.mean,
-            machine.balanced, self.A, self.G, machine.C, machine.y, self.S, self.t, self.b, self.rho, self.target,
-            self.column_target, max_steps, wanted, top,
-        )  # fmt: skip
-
-    def gap(self, a):
-        machine = self.machine
-        G, t = self.slopes_at(a)
-        zero = np.zeros(machine.n_classes)
-        return row_gaps(
-            *machine.loss.form, G, np.ascontiguousarray(a.T), self.r, zero, t, machine.C, machine.y,
-            np.empty(machine.n_samples),
-        )  # fmt: skip

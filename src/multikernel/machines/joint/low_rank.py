@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import LinAlgError, cho_solve
 
-from multikernel.gram.base import Combined
+from multikernel.gram.combined import Combined
 from multikernel.machines.base import FLOOR, ON_BOUND
 from multikernel.machines.joint.hinge_loops import MOST_STEPS
 

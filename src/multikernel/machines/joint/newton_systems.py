@@ -24,8 +24,7 @@ from scipy.linalg import LinAlgError, get_lapack_funcs
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from multikernel.gram.base import Combined, HostRows
-from multikernel.gram.cholesky import factorise, ridges
+from multikernel.gram.combined import RIDGES, Cholesky, Combined, HostRows
 from multikernel.gram.dense_loops import gather_block
 from multikernel.machines.joint.hinge_loops import add_block, complete_and_centre, difference_block
 
@@ -33,7 +32,7 @@ from multikernel.machines.joint.hinge_loops import add_block, complete_and_centr
 def with_ridge(matrix: Callable[[], np.ndarray], mean: float, factorise: Callable[[np.ndarray], Any]) -> Any:
     """Factorise a matrix of mean diagonal ``mean`` plus a ridge, ten times larger until that succeeds."""
     M = matrix()
-    for ridge in ridges(mean, M.dtype):
+    for ridge in RIDGES[M.dtype.char] * max(mean, float(np.finfo(np.float32).tiny)):
         M.flat[:: len(M) + 1] += ridge
         try:
             return factorise(M)
@@ -67,53 +66,41 @@ class DifferencesNewtonSystem:
         rest[np.arange(len(free)), base] = False
         self.i, self.u = np.nonzero(rest)
         self.v = base[self.i]
-        self.diagonal = diagonal
-        self.factor = self._factorise(combined)
+        mean = 2.0 * float(combined.diag[self.rows].mean())
+        self.factor = with_ridge(partial(self._matrix, combined, diagonal), mean, partial(Cholesky, team=combined.team))
         self.columns = None
         if balanced:
             B = np.zeros((len(self.i), self.c))
             t = np.arange(len(self.i))
             B[t, self.u] = 1.0
             B[t, self.v] -= 1.0
-            B = B[:, self._independent()]
-            X = self.factor.solve(B).astype(np.float64)
+            # independent column sums: all but one of each set of classes that rows connect
+            links = coo_array((np.ones(len(self.u)), (self.u, self.v)), shape=(self.c, self.c))
+            first = np.unique(connected_components(links, directed=False)[1], return_index=True)[1]
+            B = np.delete(B, first, axis=1)
+            X = self.factor.solve(B)
             self.columns = B, np.linalg.lstsq(B.T @ X, X.T, rcond=1e-15)[0].T
 
-    def _independent(self) -> np.ndarray:
-        """Return the classes of independent column sums: all but one of each set of classes that rows connect."""
-        links = coo_array((np.ones(len(self.u)), (self.u, self.v)), shape=(self.c, self.c))
-        first = np.unique(connected_components(links, directed=False)[1], return_index=True)[1]
-        return np.setdiff1d(np.arange(self.c), first)
-
-    def _factorise(self, combined: Combined):
-        K = combined.host_rows()
+    def _matrix(self, combined: Combined, diagonal: np.ndarray | None) -> np.ndarray:
+        """Return the matrix of the unknowns. In a row D is sum_u D_u x_u^2 + D_v (sum_u x_u)^2."""
+        K, team, m = combined.host_rows(), combined.team, len(self.i)
         K.ensure(self.rows)
-        team, m = combined.team, len(self.i)
-
-        def matrix() -> np.ndarray:
-            M = np.empty((m, m), combined.dtype)
-            team.run(partial(self._fill, combined, K, lo, hi, M) for lo, hi in team.split(m, 32))
-            if self.diagonal is not None:
-                self._add_diagonal(M)
-            return M
-
-        return with_ridge(matrix, 2.0 * float(combined.diag[self.rows].mean()), lambda M: factorise(M, team))
+        M = np.empty((m, m), combined.dtype)
+        team.run(partial(self._fill, combined, K, lo, hi, M) for lo, hi in team.split(m, 32))
+        if diagonal is not None:
+            first = np.searchsorted(self.i, self.rows)
+            for lo, hi in zip(first, [*first[1:], m], strict=True):
+                M[lo:hi, lo:hi] += M.dtype.type(diagonal[self.i[lo], self.v[lo]])
+            M.flat[:: m + 1] += diagonal[self.i, self.u].astype(M.dtype)
+        return M
 
     def _fill(self, combined: Combined, K: HostRows, lo: int, hi: int, M: np.ndarray) -> None:
         """Set the rows from ``lo`` to ``hi`` of the matrix."""
         difference_block(K.matrix, K.scale, self.i, self.u, self.v, lo, hi, M)
 
-    def _add_diagonal(self, M: np.ndarray) -> None:
-        """Add D: in the unknowns of a row it is sum_u D_u x_u^2 + D_v (sum_u x_u)^2."""
-        assert self.diagonal is not None
-        first = np.searchsorted(self.i, self.rows)
-        for lo, hi in zip(first, [*first[1:], len(self.i)], strict=True):
-            M[lo:hi, lo:hi] += M.dtype.type(self.diagonal[self.i[lo], self.v[lo]])
-        M.flat[:: len(M) + 1] += self.diagonal[self.i, self.u].astype(M.dtype)
-
     def solve(self, R: np.ndarray) -> np.ndarray:
         """Return Z of shape (m, c, k) for right-hand sides R of shape (k, n, c)."""
-        x = self.factor.solve((R[:, self.i, self.u] - R[:, self.i, self.v]).T).astype(np.float64)
+        x = self.factor.solve((R[:, self.i, self.u] - R[:, self.i, self.v]).T)
         if self.columns is not None:
             B, X = self.columns
             # twice, against rounding
@@ -147,7 +134,7 @@ class ClassBlocksNewtonSystem:
         for first in range(0, len(calls), self.team.n_threads):
             self.W += self.team.run(calls[first : first + self.team.n_threads])
         mean = sum(float(np.trace(W)) for W in self.W) / len(self.rows)
-        self.factor = with_ridge(partial(self._row_system, mean), mean, lambda T: factorise(T, self.team))
+        self.factor = with_ridge(partial(self._row_system, mean), mean, partial(Cholesky, team=self.team))
 
     def _row_system(self, mean: float) -> np.ndarray:
         """Return the matrix of the multipliers of the rows, made definite along the constants."""
@@ -189,7 +176,7 @@ class ClassBlocksNewtonSystem:
         parts = [W @ R[at, u].astype(kind) for u, (at, W) in enumerate(zip(self.at, self.W, strict=True))]
         for at, part in zip(self.at, parts, strict=True):
             sums[at] += part
-        multipliers = self.factor.solve(sums.astype(kind))
+        multipliers = self.factor.solve(sums).astype(kind)
         Z = np.zeros_like(R)
         for u, (at, W, part) in enumerate(zip(self.at, self.W, parts, strict=True)):
             Z[at, u] = part - W @ multipliers[at]

@@ -17,15 +17,15 @@ from typing import Any
 
 import numpy as np
 
-from multikernel.gram.base import Combined
-from multikernel.machines.base import ON_BOUND, PENALTY, ROUNDING, Machine
+from multikernel.gram.combined import Combined
+from multikernel.machines.base import FLOOR, ON_BOUND, PENALTY, ROUNDING, Machine
 from multikernel.machines.joint.hinge_loops import CONVERGED, NEEDS_ROWS, project_rows
 from multikernel.machines.joint.newton_systems import ClassBlocksNewtonSystem, DifferencesNewtonSystem
 
 # row steps of a partial solve for each step asked for: more of them cost row steps and save passes over the kernels
 _BURST = 10
 # share of an accuracy to which the best biases are found: a smaller one takes iterations, a larger one shows in the gap
-_BIASES = 0.01
+BIASES = 0.01
 # row steps per sample after which the gap must have halved: fewer begin Newton's method where rows would be faster
 _PATIENCE = 50
 # share of the change of A, times the diagonal, by which slopes move when the column sums are made zero: a guess that
@@ -57,15 +57,14 @@ class RowMachine(Machine):
         self.C = np.ascontiguousarray(np.broadcast_to(np.asarray(C, float), self.y.shape))
         self.balanced = fit_intercept
         self.scale = float(self.C.sum())
+        self.floor = FLOOR * self.scale
         self._own = np.arange(self.n_samples), self.y
         self.upper = np.zeros((self.n_samples, self.n_classes))
         self.upper[self._own] = self.bounds = self.C
 
     # ---- what a subclass brings
 
-    def _row_steps(self, combined: Combined, a: np.ndarray, f: np.ndarray, target: float) -> RowSteps:
-        """Return a run of row steps from a, with outputs f, to the gap ``target``."""
-        raise NotImplementedError
+    row_steps: type[RowSteps]
 
     def _slopes(self, f: np.ndarray) -> np.ndarray:
         """Return the slopes of the linear part of the dual value, minus the outputs f."""
@@ -126,14 +125,12 @@ class RowMachine(Machine):
 
     def partial_solve(self, combined: Combined, a: np.ndarray, f: np.ndarray, accuracy: float, size: int) -> np.ndarray:
         """Return coefficients after a number of row steps in proportion to ``size``."""
-        rows = self._row_steps(combined, a, f, max(accuracy, ROUNDING * self.scale))
-        rows.run(_BURST * size)
-        return rows.feasible()
+        return self.row_steps(self, combined, a, f, max(accuracy, ROUNDING * self.scale)).run(_BURST * size)[1]
 
     def solve(self, combined, a, f, accuracy):
         """Row steps while they halve the gap; then Newton's method."""
         accuracy = max(accuracy, ROUNDING * self.scale)
-        rows = self._row_steps(combined, a, f, accuracy)
+        rows = self.row_steps(self, combined, a, f, accuracy)
         a, gap = rows.solve(accuracy)
         if gap <= accuracy:
             return a
@@ -147,10 +144,6 @@ class RowMachine(Machine):
         """Return the gap of the single-kernel problem, and the best biases, found to ``accuracy`` in the value."""
         upper, b = self.primal(f, float(np.vdot(a, f)), accuracy)
         return upper - self._value(a, f), b
-
-    def _bias_accuracy(self, accuracy: float) -> float:
-        """Return how near to the least loss the best biases must come, where values are wanted to ``accuracy``."""
-        return max(_BIASES * accuracy, ROUNDING * self.scale)
 
     def _newton_moves(
         self, combined: Combined, free: np.ndarray, R: np.ndarray, D: np.ndarray | None = None
@@ -218,8 +211,7 @@ class RowSteps:
         """Row steps until the gap is at most ``accuracy`` or no longer halves; return coefficients and gap."""
         before = np.inf
         while True:
-            status = self.run(_PATIENCE * self.machine.n_samples)
-            a = self.feasible()
+            status, a = self.run(_PATIENCE * self.machine.n_samples)
             gap = self.gap(a)
             if gap <= accuracy:
                 return a, gap
@@ -231,8 +223,8 @@ class RowSteps:
                 return a, gap
             before = gap
 
-    def run(self, max_steps: int) -> int:
-        """Row steps to the targets or at most so many; return the status."""
+    def run(self, max_steps: int) -> tuple[int, np.ndarray]:
+        """Row steps to the targets or at most so many; return the status and A, (n, c), column sums made zero."""
         n = self.machine.n_samples
         wanted, top, low = np.empty(n, np.intp), np.empty(n), np.empty(n)
         used = 0
@@ -243,16 +235,12 @@ class RowSteps:
             if status == NEEDS_ROWS:
                 self.rows.ensure(wanted[:m])
             elif status == CONVERGED or used >= max_steps:
-                return status
+                a = np.ascontiguousarray(self.A.T)
+                return status, self.machine._balance(a) if self.machine.balanced else a
 
     def _loop(self, max_steps: int, wanted: np.ndarray, top: np.ndarray, low: np.ndarray) -> tuple:
         """Call the compiled loop; return its status, steps, number of rows wanted, and gap."""
         raise NotImplementedError
-
-    def feasible(self) -> np.ndarray:
-        """Return the coefficients with column sums made zero, (n, c)."""
-        a = np.ascontiguousarray(self.A.T)
-        return self.machine._balance(a) if self.machine.balanced else a
 
     def outputs(self, a: np.ndarray) -> np.ndarray:
         """Return the outputs of coefficients a, from those of the start."""
