@@ -176,7 +176,7 @@ def ascend(M, scale, have, diag, lo, hi, eps, a, G, up, low, tol, relax, max_ste
         if worst <= tol:
             return CONVERGED, -1, step, worst, 0.0
         k, t, gain = _best_single(G, up, low, lo, hi, a, diag, floor)
-        j, end_i, end_j = i, 0.0, 0.0
+        j = i
         if top > -np.inf:
             if not have[i]:
                 return NEEDS_ROW, i, step, worst, 0.0
