@@ -230,11 +230,12 @@ def test_no_steps_are_taken_where_none_are_allowed(loop):
     assert case.run(loop, 0)[1][3:] == pytest.approx(case.violation(loop, case.a))
 
 
-def test_pairs_that_run_out_of_steps_tell_how_far_they_are():
+@pytest.mark.parametrize("loop", LOOPS)
+def test_a_loop_that_runs_out_of_steps_tells_how_far_it_is(loop):
     case = random_case(1, 30)
-    a, (status, row, steps, top, bottom) = case.run(smo, 3)
+    a, (status, row, steps, top, bottom) = case.run(loop, 3)
     assert (status, row, steps) == (OUT_OF_STEPS, -1, 3)
-    assert (top, bottom) == pytest.approx(case.violation(smo, a))
+    assert (top, bottom) == pytest.approx(case.violation(loop, a))
 
 
 @pytest.mark.parametrize("loop", LOOPS)
