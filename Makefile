@@ -1,5 +1,5 @@
-# make demo | test | lint | docs | bench | papers | walk | knobs | alternate | clean. Everything happens in .venv; PYTHON picks
-# the interpreter.
+# make demo | test | lint | docs | bench | papers | walk | knobs | alternate | mutate | clean. Everything happens in .venv;
+# PYTHON picks the interpreter.
 PYTHON ?= python3
 VENV ?= .venv
 WORKERS ?= 2
@@ -12,7 +12,7 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 BLIS_NU
 PYTEST := $(ONE_THREAD) $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint docs bench papers walk knobs alternate clean
+.PHONY: help demo test lint docs bench papers walk knobs alternate mutate clean
 
 help:
 	@echo "make demo     learn a mix of kernels on a bundled data set"
@@ -24,6 +24,7 @@ help:
 	@echo "make walk     files and functions that a fit, a prediction and a search cross (CHECK=--check: fail above the bars)"
 	@echo "make knobs    numbers in the source that no user can set (MAX=100: fail above so many)"
 	@echo "make alternate OLD=path   speed of this version as a ratio to that of another checkout, run in turn"
+	@echo "make mutate FILE=path TESTS=paths   changes of one file, one at a time, that these tests do not notice"
 	@echo "make clean    remove what the others made"
 
 $(BIN)/python:
@@ -70,6 +71,12 @@ knobs: $(BIN)/python
 alternate: $(VENV)/.package
 	@if [ -z "$(OLD)" ]; then echo "make alternate OLD=path: the path of another checkout is missing"; exit 2; fi
 	$(BIN)/python tools/alternate.py "$(OLD)/src" src $(if $(ONLY),--only "$(ONLY)")
+
+# for example FILE=src/multikernel/certificate.py TESTS="tests/frame/test_certify.py tests/frame/test_solve.py"
+mutate: $(VENV)/.test
+	@if [ -z "$(FILE)" ] || [ -z "$(TESTS)" ]; then \
+	    echo "make mutate FILE=path TESTS=paths: the path of a file or those of its tests are missing"; exit 2; fi
+	$(BIN)/python tools/mutate.py $(FILE) --tests $(TESTS) --jobs $(WORKERS)
 
 papers: $(VENV)/.package
 	@set -e; for script in papers/*/run.py; do \

@@ -1,6 +1,8 @@
 """The developer tools count what they say they count."""
 
 import importlib.util
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -199,6 +201,46 @@ def test_alternate_verdict_holds_both_bars():
 def test_alternate_refuses_a_folder_without_the_package(tmp_path):
     with pytest.raises(SystemExit, match="must be a folder that holds the package"):
         alternate.Version(tmp_path)
+
+
+@pytest.fixture
+def mutate(tmp_path):
+    """A small project of its own, and the run of the tool in it on one file and its tests."""
+    files = {
+        "src/clip.py": "def clip(x):\n    return min(x, 3)\n\n\ndef spare(x):\n    return x + 1\n",
+        "test_clip.py": "from clip import clip\n\n\ndef test():\n    assert clip(5) == 3 and clip(1) == 1\n",
+    }
+    for name, source in files.items():
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(source)
+    (tmp_path / "tools").mkdir()
+    shutil.copy(TOOLS / "mutate.py", tmp_path / "tools")
+
+    def run(tests="test_clip.py"):
+        command = [sys.executable, "tools/mutate.py", "src/clip.py", "--tests", tests, "--jobs", "1"]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    return run, tmp_path
+
+
+def test_mutate_names_what_survives(mutate):
+    run, folder = mutate
+    result = run()
+    assert result.returncode == 0, result.stderr
+    *survivors, total = result.stdout.splitlines()
+    # the mutants of the first line are None, max and 4, all of them noticed; those of the other no test runs
+    changes = ["return x + 1 -> return None", "1 -> 2", "x + 1 -> x - 1"]
+    assert [" ".join(line.split()) for line in survivors] == [f"survived src/clip.py:6 {each}" for each in changes]
+    assert total.startswith("src/clip.py: 3 of 6 killed (50.0 %)")
+    assert (folder / "src" / "clip.py").read_text().endswith("return x + 1\n")
+
+
+def test_mutate_refuses_tests_that_fail_without_a_mutant(mutate):
+    run, folder = mutate
+    (folder / "test_wrong.py").write_text("from clip import clip\n\n\ndef test():\n    assert clip(5) == 4\n")
+    result = run("test_wrong.py")
+    assert result.returncode != 0 and "must pass" in result.stderr
 
 
 def test_tools_are_short():

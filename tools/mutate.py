@@ -227,7 +227,7 @@ def run_file(path: Path, tests: list[str], jobs: int) -> None:
             line = mutator.lines[mutator.wanted]
             # lines that run at import, and continued ones, are everybody's
             nodes = sorted(reached.get(line) or seconds, key=seconds.__getitem__)
-            code, limit = compile(tree, target, "exec"), 60 + 3 * sum(seconds[node] for node in nodes)
+            code, limit = compile(tree, target, "exec"), 20 + 3 * sum(seconds[node] for node in nodes)
 
             def work(code=code, nodes=nodes):
                 # imports of the file run the mutant's code

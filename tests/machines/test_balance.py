@@ -38,6 +38,37 @@ def test_what_has_the_right_sum_is_left_alone():
     np.testing.assert_array_equal(a, before)
 
 
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_each_moves_by_its_share_of_the_room(sign):
+    # rooms and sums far from one, and an excess of one
+    for size in (1e-3, 1.0, 1e3):
+        a = sign * size * np.array([0.1, 0.2, 0.3, 0.4])
+        lo, hi = np.minimum(0.0, 2 * a), np.maximum(0.0, 2 * a)
+        balance(a, lo, hi, 0.75 * sign * size, np.ones(4, dtype=bool))
+        np.testing.assert_allclose(a, 0.75 * sign * size * np.array([0.1, 0.2, 0.3, 0.4]), rtol=1e-14)
+    a = np.array([0.5, 0.5])
+    balance(a, np.zeros(2), np.ones(2), 0.0, np.ones(2, dtype=bool))
+    np.testing.assert_array_equal(a, np.zeros(2))
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("some_free", [True, False])
+def test_rounding_goes_to_the_roomiest(sign, seed, some_free):
+    rng = np.random.default_rng(seed)
+    a = 1e3 * (0.5 + rng.random(10))
+    lo, hi = a - 1e3 * rng.random(10), a + 1e3 * rng.random(10)
+    free = (np.arange(10) % 3 > 0) & some_free
+    total = fsum(a) - sign * 3e-12
+    excess = fsum([*a, -total])
+    before = a.copy()
+    balance(a, lo, hi, total, free)
+    room = before - lo if sign > 0 else hi - before
+    (moved,) = np.flatnonzero(a != before)
+    assert moved == np.argmax(np.where(free | (not some_free), room, -1.0))
+    assert abs(fsum([*a, -total])) < 0.2 * abs(excess)
+
+
 def test_sums_are_compensated():
     a = np.array([1.0, 1e100, 1.0, -1e100])
     assert compensated_sum(a, 0.0) == 2.0

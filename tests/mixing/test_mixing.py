@@ -189,6 +189,15 @@ def test_newton_step_of_the_ball_is_clipped_to_a_factor_of_ten():
     assert mixing.newton_step(beta, np.ones(3), np.zeros((3, 3)))[0] == pytest.approx(beta[0] * np.exp(2.3), rel=1e-5)
 
 
+def test_the_factor_of_ten_is_one_of_weights_on_the_boundary():
+    # the constant c for 300 kernels is far from zero; one that falls short would clip steps to other norms
+    mixing, q = Ball(3.0), np.ones(300)
+    q[0] = 1e-4
+    beta = mixing.start(300)
+    new = mixing.newton_step(beta, q, np.zeros((300, 300)))
+    assert new[0] / beta[0] == pytest.approx(np.exp(-2.3), rel=1e-6)
+
+
 @pytest.mark.parametrize("scale", [1e-3, 1e3])
 def test_newton_step_of_the_ball_from_outside_of_it(scale):
     # the constant c has to make up for the whole scale

@@ -172,11 +172,10 @@ def ascend(M, scale, have, diag, lo, hi, eps, a, G, up, low, tol, relax, max_ste
     i, top, bottom = _update_and_scan(G, up, low, diag, diag, 0.0)
     step, worst = 0, max(top, -bottom)
     while step < max_steps:
-        worst = max(top, -bottom)
         if worst <= tol:
             return CONVERGED, -1, step, worst, 0.0
         k, t, gain = _best_single(G, up, low, lo, hi, a, diag, floor)
-        j, end_i, end_j = i, 0.0, 0.0
+        j = i
         if top > -np.inf:
             if not have[i]:
                 return NEEDS_ROW, i, step, worst, 0.0
@@ -207,7 +206,7 @@ def ascend(M, scale, have, diag, lo, hi, eps, a, G, up, low, tol, relax, max_ste
             up[k] = -np.inf if a[k] >= hi[k] else (-eps if a[k] >= 0.0 else eps)
             low[k] = np.inf if a[k] <= lo[k] else (-eps if a[k] > 0.0 else eps)
             i, top, bottom = _update_and_scan(G, up, low, M[k], nothing, scale * t)
-        step += 1
+        step, worst = step + 1, max(top, -bottom)
     return OUT_OF_STEPS, -1, step, worst, 0.0
 
 
