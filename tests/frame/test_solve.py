@@ -11,12 +11,11 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from multikernel.certificate import Best, certify
 from multikernel.gram.dense import DenseGram
 from multikernel.machines.svc import SVC
 from multikernel.mixing.norms import Simplex
-from multikernel.problem import Point, Problem, Start
-from multikernel.solve import Recorder, solve
+from multikernel.problem import Best, Point, Problem, Start
+from multikernel.solve import solve
 from multikernel.solvers import Solver
 from multikernel.solvers.base import Step
 
@@ -86,7 +85,7 @@ def test_the_solution_is_the_point_and_its_certificate():
     problem = make_problem()
     solution = solve(problem, Scripted((to(1e-9), weights([0.5, 0.5, 0.0]))), tol=1e-9, max_iter=2)
     point = Point(problem)
-    best = Best(point, 1e-9)
+    best = Best(1e-9)
     best.take(point)
     point.solve(1e-9)
     best.take(point)
@@ -96,10 +95,10 @@ def test_the_solution_is_the_point_and_its_certificate():
     np.testing.assert_array_equal(solution.weights, best.model.weights)
     np.testing.assert_array_equal(solution.dual_coef, best.model.coef)
     np.testing.assert_array_equal(solution.outputs, best.model.outputs)
-    np.testing.assert_array_equal(solution.curvature, best.curvature)
+    np.testing.assert_array_equal(solution.curvature, point.curvature)
     found = best.certificate
     assert (solution.upper, solution.lower, solution.intercept) == (found.upper, found.lower, found.intercept)
-    assert solution.floor == problem.machine.floor and solution.gap == found.relative
+    assert found.floor == problem.machine.floor and solution.gap == found.relative
     assert solution.status == "max_iter" and solution.n_iter == 2 and solution.solver == "scripted"
     history = solution.history
     assert history["upper"][-1] == best.upper and history["lower"][-1] == found.lower
@@ -135,8 +134,8 @@ def test_rows_go_to_the_callback_with_coefficients_and_intercept():
         (stay(settled=True), "settled"),
         (stay(done=True), "stalled"),
         (stay(settled=True, done=True), "settled"),
-        (lambda point: Step(lower=certify(point).upper), "converged"),
-        (lambda point: Step(lower=certify(point).upper, done=True, settled=True), "converged"),
+        (lambda point: Step(lower=point.certificate.upper), "converged"),
+        (lambda point: Step(lower=point.certificate.upper, done=True, settled=True), "converged"),
     ],
     ids=["settled", "done", "settled-and-done", "converged", "all"],
 )
@@ -146,7 +145,7 @@ def test_a_step_may_end_the_run(last, status):
 
 
 def test_the_last_allowed_step_may_converge():
-    last = Scripted((to(1.0), lambda point: Step(lower=certify(point).upper)))
+    last = Scripted((to(1.0), lambda point: Step(lower=point.certificate.upper)))
     assert solve(make_problem(), last, tol=1e-9, max_iter=2).status == "converged"
     solution = solve(make_problem(), last, tol=1e-9, max_iter=1)
     assert (solution.status, solution.n_iter) == ("max_iter", 1)
@@ -164,7 +163,7 @@ def test_a_run_without_progress_stalls_after_steps_in_proportion_to_the_kernels_
     assert {each.status for each in steps.values()} == {"stalled"}
     assert steps[6].n_iter == 2 * steps[1].n_iter < 10_000
     # progress begins the count anew
-    late = (stay(),) * (steps[1].n_iter - 1) + (lambda point: Step(lower=0.5 * certify(point).upper),)
+    late = (stay(),) * (steps[1].n_iter - 1) + (lambda point: Step(lower=0.5 * point.certificate.upper),)
     assert solve(make_problem(1), Scripted(late), tol=1e-9, max_iter=10_000).n_iter == 2 * steps[1].n_iter
 
 
@@ -172,7 +171,7 @@ def test_defaults_are_a_thousandth_and_five_hundred_steps():
     solution = solve(make_problem(), Scripted(rest=lambda point, n=count(1): Step(lower=next(n) * 1e-4)))
     assert (solution.n_iter, solution.status) == (500, "max_iter")
     for distance, status in ((0.95e-3, "converged"), (1.05e-3, "stalled")):
-        solver = Scripted((lambda point, d=distance: Step(lower=(1 - d) * certify(point).upper, done=True),))
+        solver = Scripted((lambda point, d=distance: Step(lower=(1 - d) * point.certificate.upper, done=True),))
         assert solve(make_problem(), solver).status == status
 
 
@@ -182,7 +181,7 @@ def test_no_steps_where_none_are_allowed_or_needed():
         solution = solve(problem, solver, max_iter=0)
         assert (solution.status, solution.n_iter) == ("max_iter", 0)
         assert solution.history == {column: [] for column in ("time", "upper", "lower", "gap", "active")}
-        now = certify(Point(problem))
+        now = Point(problem).certificate
         assert (solution.upper, solution.lower) == (now.upper, now.lower)
     solution = solve(problem, Scripted(rest=never), tol=1.0)
     assert (solution.status, solution.n_iter) == ("converged", 0)
@@ -196,7 +195,7 @@ def test_a_start_is_certified_where_the_solver_lets_it():
     start = Start(np.full(3, 1 / 3), point.a)
     known = solve(problem, Scripted((forget,)), tol=1e-12, max_iter=1, start=start)
     np.testing.assert_array_equal(known.dual_coef, point.a)
-    assert known.upper == pytest.approx(certify(point).upper, rel=1e-12)
+    assert known.upper == pytest.approx(point.certificate.upper, rel=1e-12)
     unseen = solve(problem, Unseen((forget,)), tol=1e-12, max_iter=1, start=start)
     np.testing.assert_array_equal(unseen.dual_coef, np.zeros(N))
 
@@ -236,14 +235,6 @@ def test_an_interrupted_run_returns_what_it_has():
         assert np.isfinite([solution.upper, solution.lower]).all()
 
 
-def test_a_recorder_is_interrupted_by_nothing_but_an_interrupt():
-    recorder = Recorder()
-    assert not recorder.interrupted
-    with recorder as entered:
-        assert entered is recorder and not recorder.interrupted
-    assert not recorder.interrupted
-
-
 def test_other_errors_are_not_caught():
     with pytest.raises(AssertionError, match="too many"):
         solve(make_problem(), Scripted(rest=never), tol=1e-9)
@@ -251,7 +242,7 @@ def test_other_errors_are_not_caught():
 
 def test_the_lower_bound_is_never_above_the_upper_one():
     # a bound that is too large by rounding
-    solver = Scripted((lambda point: Step(lower=certify(point).upper * (1 + 1e-12)),))
+    solver = Scripted((lambda point: Step(lower=point.certificate.upper * (1 + 1e-12)),))
     solution = solve(make_problem(), solver, tol=1e-9)
     assert solution.lower == solution.upper and solution.gap == 0.0
     solution = solve(make_problem(), Scripted((to(1e-2),)), tol=1e-9, max_iter=1)
@@ -270,7 +261,7 @@ def test_at_an_optimum_of_zero_points_that_are_alike_are_no_progress():
     # one class alone is right everywhere at an intercept of one: both bounds are zero, and so is their rounding
     problem = Problem(DenseGram(np.eye(4)[None]), SVC(np.ones(4), 2.0), Simplex())
     point = Point(problem)
-    best = Best(point, 1e-3)
+    best = Best(1e-3)
     for times in range(3):
         now = best.take(point)
         assert (now.upper, now.lower) == (0.0, 0.0) and best.idle == times
