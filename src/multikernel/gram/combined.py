@@ -216,7 +216,7 @@ class HostCombined(Combined):
             self._buffer = np.empty((n, n), self.dtype)
         have = np.zeros(n, bool)
         # without a reference to this object: a cycle would keep the buffer until the collector comes
-        ensure = partial(_form_rows, self._gram, beta, self._buffer, have)
+        ensure = partial(form_rows, self._gram, beta[None], self._buffer[None], have)
         self._rows = HostRows(read_only(self._buffer), 1.0, have, self.diag, ensure)
 
     @property
@@ -265,11 +265,15 @@ class HostCombined(Combined):
         return out[0]
 
 
-def _form_rows(gram: HostGram, beta: np.ndarray, buffer: np.ndarray, have: np.ndarray, rows: np.ndarray) -> None:
-    """Form the rows of K_beta that are missing. Sets: ``buffer`` and ``have``."""
+def form_rows(gram: HostGram, weights: np.ndarray, buffer: np.ndarray, have: np.ndarray, rows: np.ndarray) -> None:
+    """Form the rows that are missing of one or more combined kernels, one for each row of ``weights``.
+
+    Sets: ``buffer``, of at least as many matrices, and ``have``.
+    """
     rows = rows[~have[rows]]
     if len(rows):
-        gram.combine(beta, rows, buffer, rows)
+        for beta, out in zip(weights, buffer, strict=False):
+            gram.combine(beta, rows, out, rows)
         have[rows] = True
 
 

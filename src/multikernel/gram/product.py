@@ -14,7 +14,7 @@ from functools import partial
 import numpy as np
 
 from multikernel.gram.base import Outputs
-from multikernel.gram.combined import Combined, HostRows, all_there, times_columns
+from multikernel.gram.combined import Combined, HostRows, all_there, form_rows, times_columns
 from multikernel.gram.dense_loops import read_only
 from multikernel.gram.host import HostGram
 
@@ -206,7 +206,7 @@ class CombinedProduct(Combined):
         if len(self._buffer) < terms:
             self._buffer = np.empty((terms, n, n), self.dtype)
         have = np.zeros(n, bool)
-        ensure = partial(_form_rows, self._gram, self._weights, self._buffer, have)
+        ensure = partial(form_rows, self._gram, self._weights, self._buffer, have)
         self._rows = ProductRows(read_only(self._buffer), np.ones(terms), have, self.diag, ensure, np.arange(terms))
 
     @property
@@ -238,12 +238,3 @@ class CombinedProduct(Combined):
         for scale, at, W in zip(rows.scale, rows.which, self.W, strict=True):
             out += times_columns(rows.matrix[at], scale, delta, idx, whole, self.team) @ W
         return out
-
-
-def _form_rows(gram: HostGram, weights: np.ndarray, buffer: np.ndarray, have: np.ndarray, rows: np.ndarray) -> None:
-    """Form the rows of all M_r that are missing. Sets: ``buffer`` and ``have``."""
-    rows = rows[~have[rows]]
-    if len(rows):
-        for beta, out in zip(weights, buffer, strict=False):
-            gram.combine(beta, rows, out, rows)
-        have[rows] = True

@@ -27,7 +27,6 @@ from multikernel.machines.base import ROUNDING
 
 CONVERGED, NEEDS_ROW, OUT_OF_STEPS = 0, 1, 2
 
-
 # entries searched at once by vector code, then scanned one by one for the place of the best
 _BLOCK = 128
 
@@ -284,6 +283,4 @@ def _vector_op(name: str, plain):
 
 
 vmax = _vector_op("llvm.maxnum", max)
-
-
 vmin = _vector_op("llvm.minnum", min)
