@@ -116,8 +116,7 @@ class Team:
     def split(self, n: int, grain: int = 1, item_bytes: int | None = None) -> list[tuple[int, int]]:
         """Cut ``range(n)`` into at most ``n_threads`` runs of at least ``grain`` items, each worth a thread.
 
-        ``item_bytes`` is what one item reads, where that is little work: waking a thread takes as long as reading
-        megabytes.
+        ``item_bytes`` is what one item reads, where that is little work.
         """
         parts = min(self.n_threads, n // max(1, grain))
         if item_bytes is not None:

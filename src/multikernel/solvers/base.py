@@ -129,7 +129,7 @@ def get_solver(name: str) -> Solver:
     Examples
     --------
     >>> get_solver("newton").patience
-    3
+    4
     """
     if name not in REGISTRY:
         near = get_close_matches(name, solver_names(), n=1)

@@ -12,7 +12,7 @@ Three phases, chosen by the gap:
 3. closed form: where few coefficients are free, or kernels are rank-deficient, J has kinks, and one a need not certify
    the optimum; after a few steps without progress the alternating method takes over from the best point, with its
    steps on the cuts that certify where no single a does. Newton's method is tried again whenever that has brought the
-   gap down tenfold.
+   gap down to a third.
 
 The cuts of all phases are kept: on the simplex, where that takes no time, they bound the optimum after a step whose own
 a does not.
@@ -88,8 +88,8 @@ class Newton(Solver):
     epochs: int = 4
     size: int = 600
     handover: float = 0.25
-    reach: float = 0.95
-    patience: int = 3
+    reach: float = 0.85
+    patience: int = 4
 
     def start(self, point: Point, tol: float) -> _State:
         fixed = len(point.beta) == 1 or point.problem.mixing.is_fixed
@@ -163,7 +163,7 @@ class Newton(Solver):
         if state.waited >= self.patience:
             state.gap = min(state.upper - lower, state.gap)
             state.waited += 1
-            if state.gap < 0.1 * state.stalled:
+            if state.gap < 0.3 * state.stalled:
                 self._return_to_best(point, state)
                 state.waited = 0
             return lower
