@@ -135,7 +135,7 @@ class BaseMKL(_BaseComposition):
         prepared = prepare(self.kernels, samples.X, samples.weight, settings)
         fit = train(prepared, targets, settings)
         self._set(publish(fit), fit, samples)
-        if any(solution.status not in FINISHED for solution in fit.solutions):
+        if not FINISHED.issuperset(self.model_.status):
             warn_unfinished(self, fit)
         return self
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import combinations
 from typing import Any
 
+from multikernel.estimators.base import BaseMKL
 from multikernel.estimators.classes import ProbabilityFace
 from multikernel.estimators.docstrings import documented
 from multikernel.estimators.validation import GRAM_OR_FEATURES, Samples, check_classes, check_parameters, loss_rule
@@ -133,16 +134,12 @@ class MKLClassifier(ProbabilityFace):
         )  # fmt: skip
 
     def _set(self, model: Model, fit: Fit, samples: Samples) -> None:
-        super()._set(model, fit, samples)
-        set_class_attributes(self, fit)
-
-
-def set_class_attributes(estimator: Any, fit: Fit) -> None:
-    """Set what was learned of the classes: pairs of them, and the kernel on them; forget what an earlier fit set."""
-    for name in ("pairs_", "output_kernel_", "class_embedding_"):
-        vars(estimator).pop(name, None)
-    if len(estimator.classes_) > 2 and estimator.multiclass == "ovo":
-        estimator.pairs_ = list(combinations(estimator.classes_, 2))
-    if (products := fit.targets[0].classes) is not None:
-        estimator.output_kernel_ = products.mixed(estimator.weights_).sum(axis=0)
-        estimator.class_embedding_ = embed_classes(estimator.output_kernel_)
+        """Set what was learned of the classes too: pairs of them, and the kernel on them."""
+        BaseMKL._set(self, model, fit, samples)
+        for name in ("pairs_", "output_kernel_", "class_embedding_"):
+            self.__dict__.pop(name, None)
+        if len(self.classes_) > 2 and self.multiclass == "ovo":
+            self.pairs_ = list(combinations(self.classes_, 2))
+        if (products := fit.targets[0].classes) is not None:
+            self.output_kernel_ = products.mixed(model.weights[0]).sum(axis=0)
+            self.class_embedding_ = embed_classes(self.output_kernel_)

@@ -12,7 +12,7 @@ from multikernel.solution import CONVERGED, INTERRUPTED, MAX_ITER, SETTLED, Solu
 from multikernel.training.core import Fit
 
 # how a run ends that did what it was asked for
-FINISHED = (CONVERGED, SETTLED)
+FINISHED = frozenset((CONVERGED, SETTLED))
 
 
 def warn_unfinished(estimator: Any, fit: Fit) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 
 from multikernel.estimators.classes import ClassifierFace, ProbabilityFace
-from multikernel.estimators.classifier import CLASSIFIER_RULES, MKLClassifier, set_class_attributes
+from multikernel.estimators.classifier import CLASSIFIER_RULES, MKLClassifier
 from multikernel.estimators.docstrings import documented
 from multikernel.estimators.m3k import FINITE_NORM, M3KClassifier, check_margin_parameters, set_margin_attributes
 from multikernel.estimators.regressor import REGRESSOR_RULES, MKLRegressor, RegressorFace
@@ -109,9 +109,7 @@ class MKLClassifierCV(SearchCV, ProbabilityFace):
     ):
         self._store(locals())
 
-    def _set(self, model: Model, fit: Fit, samples: Samples) -> None:
-        super()._set(model, fit, samples)
-        set_class_attributes(self, fit)
+    _set = MKLClassifier._set
 
     def _check_base(self) -> None:
         check_parameters(self, **CLASSIFIER_RULES)

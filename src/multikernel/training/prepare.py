@@ -173,7 +173,7 @@ def prepare_computed(
     """
     bank = KernelBank.fit(kernels, X, weight, settings.normalize)
     samples = X if isinstance(X, np.ndarray) else as_numbers(X)
-    n, p = samples.shape[0] if hasattr(samples, "shape") else len(samples), bank.n_kernels
+    n, p = samples.shape[0] if hasattr(samples, "shape") else len(samples), len(bank.names)
     by_features = settings.gram == "features" or (settings.gram == "auto" and n >= LARGE)
     if by_features and takes_features(bank, settings):
         return prepare_features(bank, samples, weight, settings)
@@ -210,7 +210,7 @@ def prepare_computed(
         gram = MemmapGram(stack, form, n_threads=settings.n_threads)
     else:
         gram = DenseGram(stack, form, n_threads=settings.n_threads, owned=True)
-    fitted = tuple(normalizers[k] for k in range(p))
+    fitted = tuple([normalizers[k] for k in range(p)])
     constant = no_variance(diag, products, share) | [each.degenerate for each in fitted]
     prepared = Prepared(gram, tuple(bank.names), fitted, weight, source, constant, known_psd)
     return repaired(prepared, indefinite, settings) if indefinite else prepared
@@ -244,7 +244,7 @@ def _stored_room(
         for k in known[first:last]:
             products[k] = gather_with_product(source.known[k], source.rows, share, stack[k])
 
-    team.run(partial(some, *span) for span in team.split(len(known)))
+    team.run([partial(some, *span) for span in team.split(len(known))])
     return stack, products
 
 

@@ -104,10 +104,10 @@ def publish(fit: Fit) -> Model:
     intercepts = np.concatenate([np.ravel(solution.intercept) for solution in adjusted])
     products = fit.targets[0].classes
     per_column = np.concatenate(mixed) if products is None else products.mixed(found[0].weights)
-    expansion = expand(prepared, per_column, coef, intercepts, all(target.balanced for target in fit.targets))
+    expansion = expand(prepared, per_column, coef, intercepts, all([target.balanced for target in fit.targets]))
     support = np.flatnonzero(coef.any(axis=1))
-    own, history = coef[support], tuple({key: np.array(row) for key, row in each.history.items()} for each in found)
-    status = tuple(solution.status for solution in found)
+    own, history = coef[support], tuple([{key: np.array(row) for key, row in each.history.items()} for each in found])
+    status = tuple([solution.status for solution in found])
     weights = np.array([solution.weights for solution in found])
     fields = {"objective_": "upper", "dual_objective_": "lower", "duality_gap_": "gap", "n_iter_": "n_iter"}
     numbers = {name: [getattr(solution, field) for solution in found] for name, field in fields.items()}
@@ -166,7 +166,7 @@ def expand(
     useful &= weights.any(axis=(1, 2) if products else 0)
     active = np.flatnonzero(useful) if coef.any() else np.zeros(0, np.intp)
     support = coef.any(axis=-1).reshape(-1, coef.shape[-2]).any(axis=0)
-    projected = any(int(k) in prepared.projectors for k in active)
+    projected = not prepared.projectors.keys().isdisjoint(active.tolist())
     whole = projected or needs_all([prepared.normalizers[k] for k in active], balanced)
     kept = None if whole else np.flatnonzero(support)
     terms: list[Term] = []
