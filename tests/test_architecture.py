@@ -24,6 +24,7 @@ ROOMS = (
     "gram",
     "mixing",
     "machines",
+    "certificate",
     "problem",
     "solution",
     "solvers",

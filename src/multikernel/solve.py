@@ -9,7 +9,8 @@ from itertools import islice
 
 import numpy as np
 
-from multikernel.problem import Best, Point, Problem, Start
+from multikernel.certificate import Best
+from multikernel.problem import Point, Problem, Start
 from multikernel.solution import CONVERGED, INTERRUPTED, MAX_ITER, SETTLED, STALLED, Solution
 from multikernel.solvers import Solver, choose_solver
 from multikernel.solvers.base import iterate

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from certificates import quadratic_forms, support_value
 
+from multikernel.certificate import Best, Certificate
 from multikernel.gram.dense import DenseGram
 from multikernel.machines.svc import SVC
 from multikernel.mixing.norms import mixing_for
-from multikernel.problem import Best, Certificate, Point, Problem
+from multikernel.problem import Point, Problem
 
 
 def make_point(norm=1, n=20, seed=0):

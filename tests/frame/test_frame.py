@@ -9,11 +9,12 @@ from problems import random_problem
 from scipy.linalg import LinAlgError
 from threadpoolctl import threadpool_info, threadpool_limits
 
+from multikernel.certificate import Best, Certificate
 from multikernel.gram.combined import Cholesky
 from multikernel.gram.dense import DenseGram
 from multikernel.machines.svc import SVC
 from multikernel.mixing.norms import mixing_for
-from multikernel.problem import Best, Certificate, Point, Problem
+from multikernel.problem import Point, Problem
 from multikernel.solve import Recorder
 from multikernel.solvers.cut_model import CutModel
 from multikernel.threads import Team, resolve_threads, single_threaded_blas

@@ -11,10 +11,11 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
+from multikernel.certificate import Best
 from multikernel.gram.dense import DenseGram
 from multikernel.machines.svc import SVC
 from multikernel.mixing.norms import Simplex
-from multikernel.problem import Best, Point, Problem, Start
+from multikernel.problem import Point, Problem, Start
 from multikernel.solve import solve
 from multikernel.solvers import Solver
 from multikernel.solvers.base import Step

@@ -21,12 +21,13 @@ from typing import cast
 
 import numpy as np
 
+from multikernel.certificate import Best, Certificate
 from multikernel.gram.base import Gram
 from multikernel.gram.dense import DenseGram
 from multikernel.gram.host import HostGram
 from multikernel.machines.base import HasSubsample
 from multikernel.mixing.base import HasTakeKernels
-from multikernel.problem import Best, Certificate, Point, Problem
+from multikernel.problem import Point, Problem
 from multikernel.solvers.base import Solver, Step, iterate, missing
 from multikernel.solvers.newton import Newton
 

@@ -26,8 +26,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from multikernel.certificate import Certificate
 from multikernel.mixing.base import NEGLIGIBLE
-from multikernel.problem import Certificate, Point
+from multikernel.problem import Point
 from multikernel.solvers.base import Solver, Step
 from multikernel.solvers.cut_model import FINEST, InOut, inner_accuracy
 

@@ -18,7 +18,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from multikernel.problem import Best, Certificate, Point, Problem, Start
+from multikernel.certificate import Best, Certificate
+from multikernel.problem import Point, Problem, Start
 
 # name -> module and class; imported when asked for, so that optional libraries load only where they are used
 REGISTRY = {

@@ -18,10 +18,11 @@ from importlib.util import find_spec
 import numpy as np
 from numba import njit
 
+from multikernel.certificate import Certificate
 from multikernel.mixing.base import SOLVED, HasConeRows, HasLinearRows, HasSupportCurvature, KeptRows, Mixing
 from multikernel.mixing.cones import ACCURACY
 from multikernel.mixing.simplex_qp import simplex_qp
-from multikernel.problem import Certificate, Point
+from multikernel.problem import Point
 from multikernel.solvers.conic_cuts import Answer, minimise_conic, solve_in_own_units
 
 # smallest fraction of the gap to which methods of first order solve inner problems: less costs more than it buys

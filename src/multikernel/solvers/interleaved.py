@@ -20,8 +20,9 @@ from typing import cast
 
 import numpy as np
 
+from multikernel.certificate import Certificate
 from multikernel.machines.base import HasEpochs
-from multikernel.problem import Certificate, Point
+from multikernel.problem import Point
 from multikernel.solvers.base import Solver, Step
 from multikernel.solvers.cut_model import InOut, inner_accuracy
 

@@ -23,7 +23,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from multikernel.problem import Certificate, Point
+from multikernel.certificate import Certificate
+from multikernel.problem import Point
 from multikernel.solvers.base import Solver, Step
 from multikernel.solvers.conic_cuts import project_to_level
 from multikernel.solvers.cut_model import InOut, inner_accuracy

@@ -27,9 +27,10 @@ from typing import cast
 
 import numpy as np
 
+from multikernel.certificate import Certificate
 from multikernel.machines.base import HasCurvature, HasPartialSolve
 from multikernel.mixing.base import HasNewtonStep
-from multikernel.problem import Certificate, Point
+from multikernel.problem import Point
 from multikernel.solvers.alternating import Alternating, AlternatingState
 from multikernel.solvers.base import Solver, Step, missing
 from multikernel.solvers.cut_model import InOut

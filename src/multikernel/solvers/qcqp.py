@@ -27,11 +27,12 @@ from typing import cast
 import numpy as np
 from scipy import sparse
 
+from multikernel.certificate import Best, Certificate
 from multikernel.gram.base import Gram
 from multikernel.machines.base import ConicMachine, HasCompact, HasConic, Machine
 from multikernel.mixing.base import HasSupportRows, Mixing
 from multikernel.mixing.cones import ConeRows, solve_conic
-from multikernel.problem import Best, Certificate, Point
+from multikernel.problem import Point
 from multikernel.solvers.base import Solver, Step
 from multikernel.solvers.conic_cuts import boundary_point
 

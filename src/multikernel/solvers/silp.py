@@ -23,11 +23,12 @@ from typing import ClassVar, cast
 import numpy as np
 from scipy import sparse
 
+from multikernel.certificate import Certificate
 from multikernel.machines.base import ConicMachine, HasCompact
 from multikernel.mixing.base import HasLinearRows
 from multikernel.mixing.highs import HighsProgramme
 from multikernel.mixing.norms import Simplex
-from multikernel.problem import Certificate, Point
+from multikernel.problem import Point
 from multikernel.solvers.base import Solver, Step
 from multikernel.solvers.cut_model import CutModel, inner_accuracy
 from multikernel.solvers.qcqp import COMPACT_SCOPE, factor_outputs, natural_unit, solve_programme

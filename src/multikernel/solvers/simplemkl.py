@@ -23,8 +23,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from multikernel.certificate import Certificate
 from multikernel.mixing.base import HasReducedGradient
-from multikernel.problem import Certificate, Point
+from multikernel.problem import Point
 from multikernel.solvers.base import Solver, Step
 from multikernel.solvers.cut_model import FINEST, InOut, inner_accuracy
 

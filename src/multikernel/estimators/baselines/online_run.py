@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize_scalar
 
+from multikernel.certificate import ROUNDING, Certificate
 from multikernel.estimators.baselines.online_blocks import Blocks
-from multikernel.problem import ROUNDING, Certificate
 from multikernel.solution import CONVERGED, INTERRUPTED, MAX_ITER, SETTLED
 from multikernel.solve import Recorder
 
