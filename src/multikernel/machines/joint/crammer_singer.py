@@ -124,25 +124,27 @@ class CrammerSinger(RowMachine):
 
     def _finish(self, combined, a, f, accuracy):
         """The interior-point method on low ranks; else the active-set method and row steps in turn."""
-        found = self._solve_low_rank(combined)
+        best, least, found = a, np.inf, self._solve_low_rank(combined)
         if found is not None:
-            if self._gap(*found, accuracy)[0] <= accuracy:
-                return found[0]
+            best, least = found[0], self._gap(*found, accuracy)[0]
             if self._value(*found) > self._value(a, f):
                 a, f = found
-        best, least = a, np.inf
-        while True:
+        turn = idle = 0
+        while least > accuracy and idle < 3:
+            before, turn = least, turn + 1
             a, f, gap = self._newton_polish(combined, a, f, accuracy)
-            slow = gap > 0.5 * least
             if gap < least:
                 best, least = a, gap
-            if least <= accuracy or slow:
-                return best
-            rows = self.row_steps(self, combined, a, f, accuracy)
-            a, gap = rows.solve(accuracy)
-            if gap <= accuracy:
-                return a
-            f = rows.outputs(a)
+            if least > accuracy:
+                rows = self.row_steps(self, combined, a, f, accuracy)
+                # column sums that one penalty does not settle a larger one may
+                rows.rho *= 8.0**turn
+                a, gap = rows.solve(accuracy)
+                f = rows.outputs(a)
+                if gap < least:
+                    best, least = a, gap
+            idle = 0 if least <= 0.5 * before else idle + 1
+        return best
 
     def _solve_low_rank(self, combined: Combined) -> tuple[np.ndarray, np.ndarray] | None:
         """Return the solution on a kernel of low rank and its outputs, None on other kernels."""
