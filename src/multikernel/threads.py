@@ -24,7 +24,7 @@ _WORTH_A_THREAD = 4 << 20
 ROWS = 256
 # bytes of a temporary block: larger blocks mean fewer calls, smaller ones stay nearer to the cache
 BLOCK_BYTES = 16 << 20
-# neighbouring samples that stay together where samples are drawn or shuffled: whole cache lines against randomness
+# neighbouring samples treated alike where samples are drawn, shuffled or signed: whole cache lines against randomness
 RUN = 16
 
 
