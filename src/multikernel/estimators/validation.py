@@ -80,22 +80,19 @@ def check_classes(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Samples
     X = check_samples(estimator, X, reset=True)
     y = check_targets(estimator, X, y)
     check_classification_targets(y)
-    return with_classes(
-        type(estimator).__name__, kept_samples(X, y, None if sample_weight is None else check_weight(X, sample_weight))
-    )
+    return with_classes(type(estimator).__name__, kept_samples(X, y, check_weight(X, sample_weight)))
 
 
 def check_regression(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Samples:
     """Return valid samples with numbers as their targets."""
     X = check_samples(estimator, X, reset=True)
-    weight = None if sample_weight is None else check_weight(X, sample_weight)
-    return kept_samples(X, check_numbers(estimator, X, y), weight)
+    return kept_samples(X, check_numbers(estimator, X, y), check_weight(X, sample_weight))
 
 
 def check_unlabelled(estimator: Any, X: Any, sample_weight: Any) -> Samples:
     """Return valid samples without targets."""
     X = check_samples(estimator, X, reset=True)
-    return kept_samples(X, None, None if sample_weight is None else check_weight(X, sample_weight))
+    return kept_samples(X, None, check_weight(X, sample_weight))
 
 
 def check_samples(estimator: Any, X: Any, *, reset: bool) -> Any:
@@ -193,8 +190,10 @@ def check_numbers(estimator: Any, X: Any, y: Any) -> np.ndarray:
     return y
 
 
-def check_weight(X: Any, sample_weight: Any) -> np.ndarray:
-    """Return non-negative sample weights."""
+def check_weight(X: Any, sample_weight: Any) -> np.ndarray | None:
+    """Return non-negative sample weights, None for none."""
+    if sample_weight is None:
+        return None
     weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
     if not weight.any():
         raise ValueError("The sample weights must not all be zero. Got only zeros.")

@@ -87,8 +87,7 @@ class SearchCV(BaseMKL):
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)
         X = check_samples(self, X, reset=True)
-        y = self._check_y(X, y)
-        weight = None if sample_weight is None else check_weight(X, sample_weight)
+        y, weight = self._check_y(X, y), check_weight(X, sample_weight)
         points = list(ParameterGrid({AXES[name]: list(values) for name, values in self._axes().items()}))
         splits = splits_of(type(self).__name__, self.cv, y, is_classifier(self), X, groups)
         own = self.get_params(deep=False)
