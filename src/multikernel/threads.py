@@ -23,7 +23,7 @@ _WORTH_A_THREAD = 4 << 20
 # rows of a matrix worked on at once: more rows mean fewer calls, fewer rows smaller temporary arrays
 ROWS = 256
 # bytes of a temporary block: larger blocks mean fewer calls, smaller ones stay nearer to the cache
-BLOCK_BYTES = 16 << 20
+BLOCK_BYTES = 2 << 20
 # neighbouring samples treated alike where samples are drawn, shuffled or signed: whole cache lines against randomness
 RUN = 16
 
