@@ -114,12 +114,13 @@ class Team:
         return results
 
     def split(self, n: int, grain: int = 1, item_bytes: int | None = None) -> list[tuple[int, int]]:
-        """Cut ``range(n)`` into at most ``n_threads`` runs of at least ``grain`` items, each worth a thread.
+        """Cut ``range(n)`` into at most ``n_threads`` runs, each worth a thread; cuts are multiples of ``grain``.
 
+        Loops that work on ``grain`` items at a time then give the same bits for any number of threads.
         ``item_bytes`` is what one item reads, where that is little work.
         """
-        parts = min(self.n_threads, n // max(1, grain))
+        parts = min(self.n_threads, n // grain)
         if item_bytes is not None:
             parts = min(parts, n * item_bytes // _WORTH_A_THREAD)
-        parts = max(1, parts)
-        return list(pairwise((n * np.arange(parts + 1) // parts).tolist())) if n else []
+        cuts = n // grain * np.arange(1, parts) // max(1, parts) * grain
+        return list(pairwise([0, *cuts.tolist(), n])) if n else []

@@ -27,7 +27,8 @@ def test_a_team_returns_results_in_order_and_splits_everything(n_threads):
     for n in (0, 1, 5, 100):
         spans = team.split(n, 3)
         assert [i for lo, hi in spans for i in range(lo, hi)] == list(range(n))
-        assert team.split(n, 3, item_bytes=10) == team.split(n, n)
+        assert all(hi % 3 == 0 for _, hi in spans[:-1])
+        assert team.split(n, 3, item_bytes=10) == team.split(n, max(1, n))
         assert team.split(n, 3, item_bytes=1 << 30) == spans
     assert pickle.loads(pickle.dumps(team)).run([lambda: 1, lambda: 2]) == [1, 2]
 
@@ -71,19 +72,20 @@ def test_threads_follow_the_environment(monkeypatch):
     assert resolve_threads(5) == 5
 
 
-@pytest.mark.parametrize("n", [3, 512, 513, 1600])
+@pytest.mark.parametrize("n", [3, 512, 513, 2100])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("threads", [1, 2, 8])
-def test_a_factorisation_solves(n, dtype, threads):
+def test_a_factorisation_solves(n, dtype):
     rng = np.random.default_rng(n)
     X = rng.normal(size=(n, n))
     A = (X @ X.T / n + np.eye(n)).astype(dtype)
     rhs = rng.normal(size=(n, 3))
-    x = Cholesky(A.copy(), Team(threads)).solve(rhs)
+    x = Cholesky(A.copy(), Team()).solve(rhs)
     assert A.astype(float) @ x == pytest.approx(rhs, abs=1e-3 if dtype == np.float32 else 1e-9)
+    for threads in (2, 8):
+        np.testing.assert_array_equal(Cholesky(A.copy(), Team(threads)).solve(rhs), x)
 
 
-@pytest.mark.parametrize("n", [5, 1600])
+@pytest.mark.parametrize("n", [5, 2100])
 @pytest.mark.parametrize("threads", [1, 8])
 def test_a_factorisation_refuses_indefinite_matrices(n, threads):
     with pytest.raises(LinAlgError):

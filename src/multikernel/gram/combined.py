@@ -49,8 +49,8 @@ class Cholesky:
     """
 
     def __init__(self, A: np.ndarray, team: Team) -> None:
-        # a few blocks are not worth sharing
-        self._blocks = BlockCholesky(A, team) if team.n_threads > 1 and len(A) > 8 * BLOCK else None
+        # a few blocks are not worth sharing; the number of threads does not count, so that results do not depend on it
+        self._blocks = BlockCholesky(A, team) if len(A) > 16 * BLOCK else None
         if self._blocks is None:
             # the library sees the rows of A as columns
             self._factor = cho_factor(A.T, lower=True, overwrite_a=True, check_finite=False)

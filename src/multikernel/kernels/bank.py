@@ -35,6 +35,9 @@ from multikernel.kernels.spec import expand_entries
 from multikernel.kernels.table import as_samples
 from multikernel.threads import ROWS, Team
 
+# parts that tiles are dealt into, whatever the number of threads: more parts share the work more evenly, and each holds
+# products of its own until they are added up
+_PARTS = 16
 _NOT_FINITE = "the values have NaN or infinity among them."
 
 
@@ -259,7 +262,7 @@ def compute_tiles(
     # blocks of samples with a weight, then of the others; tile (i, j) lies between blocks i and j
     edges = [*range(0, m, ROWS), *range(m, n, ROWS), n]
     i, j = np.triu_indices(-(-m // ROWS), 0, len(edges) - 1)
-    n_parts = max(1, min(team.n_threads, len(i)))
+    n_parts = max(1, min(_PARTS, len(i)))
     work = partial(_some_tiles, bank, X, np.array(kernels).tolist(), weight, factors, out, dtype, edges)
     parts = []
     for t in range(n_parts):
