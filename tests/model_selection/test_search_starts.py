@@ -121,7 +121,7 @@ def test_outputs_of_coefficients_on_their_bounds_are_known_at_the_next_cost():
         before, after = SVC(labels, old), SVC(labels, new)
         found = solve(Problem(gram, before, Simplex()))
         previous = Fit(None, (Target(before, Simplex(), "before", True),), (found,))
-        (start,) = from_fit(previous)([Target(after, Simplex(), "after", True)])
+        (start,) = from_fit(previous, [Target(after, Simplex(), "after", True)])
         a, (b, F) = start.coef, start.known
         # nothing, or almost nothing, of what is known is to be brought up to date
         assert np.count_nonzero(a - b) < 0.2 * len(a)

@@ -47,6 +47,8 @@ class BaseMKL(_BaseComposition):
     # a Model; of a baseline whose kernels have coefficients of their own, another object with an expansion
     model_: Any
     classes_: np.ndarray
+    # samples whose outputs a search has computed, and these outputs
+    _known: tuple[Any, np.ndarray] | None = None
 
     def _store(self, own: dict[str, Any]) -> None:
         """Set the parameters from the local names of an initialiser."""
@@ -107,11 +109,12 @@ class BaseMKL(_BaseComposition):
 
     def _settings(self, **own: Any) -> Settings:
         """Return how to train, from the parameters; ``own`` takes the place of some."""
-        names = ("normalize", "psd", "gram", "memory_limit", "verbose", "solver", "tol", "max_iter")
-        given = {name: getattr(self, name) for name in names if hasattr(self, name)}
-        given["n_threads"] = resolve_threads(self.n_jobs)
-        given["callback"] = None if self.callback is None else self._row_callback(self.callback)
-        return Settings(type(self).__name__, **{**given, **own})
+        own.setdefault("n_threads", resolve_threads(self.n_jobs))
+        own.setdefault("callback", None if self.callback is None else self._row_callback(self.callback))
+        for name in ("normalize", "psd", "gram", "memory_limit", "verbose", "solver", "tol", "max_iter"):
+            if hasattr(self, name):
+                own.setdefault(name, getattr(self, name))
+        return Settings(type(self).__name__, **own)
 
     def _row_callback(self, callback: Callable[[dict], None]) -> Callable[[dict], None]:
         """Return a callback to which "evaluate" comes as "decision_function", for samples of any kind."""
@@ -150,6 +153,8 @@ class BaseMKL(_BaseComposition):
 
     def _outputs(self, X: Any) -> np.ndarray:
         """Return the outputs of all problems on other samples, shape (n_samples, columns)."""
+        if self._known is not None and X is self._known[0]:
+            return self._known[1]
         check_is_fitted(self)
         return self.model_.expansion.evaluate(check_samples(self, X, reset=False), resolve_threads(self.n_jobs))
 

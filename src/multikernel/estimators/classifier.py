@@ -128,9 +128,10 @@ class MKLClassifier(ProbabilityFace):
 
     def _spec(self, samples: Samples) -> Classification:
         """Return the problems of the samples."""
+        loss = CLASSIFICATION[self.loss] if isinstance(self.loss, str) else self.loss
         return Classification(
-            type(self).__name__, samples.codes, samples.classes, samples.weight, self.loss, self.C,
-            self.norm, self.multiclass, self.class_weight, self.fit_intercept, self.output_kernels,
+            type(self).__name__, samples.codes, samples.classes, samples.weight, loss, self.C, self.norm,
+            self.multiclass, self.class_weight, self.fit_intercept, self.output_kernels,
         )  # fmt: skip
 
     def _set(self, model: Model, fit: Fit, samples: Samples) -> None:

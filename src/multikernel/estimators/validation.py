@@ -56,10 +56,11 @@ class Samples:
         return np.ones(len(self.kept)) if self.weight is None else self.weight
 
 
-def kept_samples(X: Any, y: np.ndarray | None, weight: np.ndarray | None, rows: np.ndarray | None = None) -> Samples:
-    """Return the samples ``rows`` (all by default) that have a positive weight."""
+def kept_samples(X: Any, y: np.ndarray | None, weight: Any, rows: np.ndarray | None = None) -> Samples:
+    """Return the samples ``rows`` (all by default) that have a positive weight; ``weight`` may be None."""
     kept = np.arange(_num_samples(X)) if rows is None else rows
     if weight is not None:
+        weight = check_weight(X, weight)
         kept = kept[weight[kept] > 0]
         weight = weight[kept]
     whole = len(kept) == _num_samples(X) and (rows is None or np.array_equal(kept, np.arange(len(kept))))
@@ -80,19 +81,19 @@ def check_classes(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Samples
     X = check_samples(estimator, X, reset=True)
     y = check_targets(estimator, X, y)
     check_classification_targets(y)
-    return with_classes(type(estimator).__name__, kept_samples(X, y, check_weight(X, sample_weight)))
+    return with_classes(type(estimator).__name__, kept_samples(X, y, sample_weight))
 
 
 def check_regression(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Samples:
     """Return valid samples with numbers as their targets."""
     X = check_samples(estimator, X, reset=True)
-    return kept_samples(X, check_numbers(estimator, X, y), check_weight(X, sample_weight))
+    return kept_samples(X, check_numbers(estimator, X, y), sample_weight)
 
 
 def check_unlabelled(estimator: Any, X: Any, sample_weight: Any) -> Samples:
     """Return valid samples without targets."""
     X = check_samples(estimator, X, reset=True)
-    return kept_samples(X, None, check_weight(X, sample_weight))
+    return kept_samples(X, None, sample_weight)
 
 
 def check_samples(estimator: Any, X: Any, *, reset: bool) -> Any:
@@ -128,13 +129,10 @@ def check_samples(estimator: Any, X: Any, *, reset: bool) -> Any:
 
 def check_targets(estimator: Any, X: Any, y: Any) -> np.ndarray:
     """Return the targets as a 1-D array, one per sample."""
-    if y is None:
-        raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None.")
-    y = column_or_1d(y, warn=True)
-    require_one_kind(type(estimator).__name__, y)
-    assert_all_finite(y, input_name="y")
-    check_consistent_length(X, y)
-    return y
+    if y is not None:
+        y = column_or_1d(y, warn=True)
+        check_consistent_length(X, y)
+    return check_labels(type(estimator).__name__, y, _num_samples(X))
 
 
 def check_vector(values: Any, n: int, what: str, test: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
@@ -168,16 +166,12 @@ def check_labels(owner: str, y: Any, n: int) -> np.ndarray:
     y = np.asarray(y)
     if y.ndim < 1 or len(y) != n:
         raise ValueError(f"y of {owner} must hold one target for each of {n} samples. Got shape {y.shape} instead.")
-    require_one_kind(owner, y)
-    assert_all_finite(y, input_name="y")
-    return y
-
-
-def require_one_kind(owner: str, y: np.ndarray) -> None:
-    """Raise one sentence where an array of objects holds texts and other things, which have no order."""
+    # texts and other things have no order
     if y.dtype.kind == "O" and len({isinstance(value, str) for value in y.flat}) > 1:
         other = next(value for value in y.flat if not isinstance(value, str))
         raise ValueError(f"y of {owner} must hold targets of one kind. Got texts and {other!r}.")
+    assert_all_finite(y, input_name="y")
+    return y
 
 
 def check_numbers(estimator: Any, X: Any, y: Any) -> np.ndarray:
@@ -190,10 +184,8 @@ def check_numbers(estimator: Any, X: Any, y: Any) -> np.ndarray:
     return y
 
 
-def check_weight(X: Any, sample_weight: Any) -> np.ndarray | None:
-    """Return non-negative sample weights, None for none."""
-    if sample_weight is None:
-        return None
+def check_weight(X: Any, sample_weight: Any) -> np.ndarray:
+    """Return non-negative sample weights."""
     weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
     if not weight.any():
         raise ValueError("The sample weights must not all be zero. Got only zeros.")

@@ -1,7 +1,9 @@
 """One fold of a search: every point of the grid is trained on its training samples and scored on its test samples.
 
-Points that differ in C alone form a path, in which each starts at the solution of the one before. The kernels are
-prepared once, and the test rows of a kernel are evaluated once for all models of the fold.
+Points that differ in C alone form a path, in which each starts at the solution of the one before. Raw values of kernels
+that learn nothing are computed once between all samples, and a fold takes its rows and columns. Widths and
+normalisations are learned on the training samples of the fold, once for the whole grid, and the test rows of a kernel
+are evaluated once for all models of the fold.
 """
 
 from __future__ import annotations
@@ -10,17 +12,27 @@ import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
+from inspect import signature
+from numbers import Number
 from typing import Any
 
 import numpy as np
+import sklearn
 from joblib import Parallel, delayed, effective_n_jobs
+from sklearn.base import is_classifier
+from sklearn.model_selection import GridSearchCV
 from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import _num_samples
 
 from multikernel.estimators.splits import Split
-from multikernel.estimators.validation import Samples, kept_samples
-from multikernel.gram.storage import default_limit, parse_bytes
-from multikernel.model_selection.scoring import score_of
+from multikernel.estimators.validation import Samples, kept_samples, with_classes
+from multikernel.gram.storage import default_limit, parse_bytes, storage_dtype
+from multikernel.kernels.bank import KernelBank, compute_tiles
+from multikernel.kernels.base import as_kernel
+from multikernel.kernels.spec import expand_entries
 from multikernel.solution import INTERRUPTED
+from multikernel.threads import Team
 from multikernel.training.core import Fit, Prepared, Settings
 from multikernel.training.expansion import evaluate_together
 from multikernel.training.prepare import Shared, as_numbers, prepare
@@ -36,16 +48,12 @@ class Job:
     ----------
     points : list of dict
         The grid.
-    kernels : "rbf", kernel, list or "precomputed"
-        What the user wrote.
+    base : estimator
+        The base estimator, without the parameters of a point.
+    columns : dict
+        Attributes of a fitted estimator that describe the columns of the samples.
     X, y, weight : samples, targets, sample weights or None
         Everything that was handed to the search, valid.
-    label : callable
-        Adds to the samples of a fold what their targets mean, such as classes.
-    spec : callable
-        Returns the problems of the samples of a fold; `dataclasses.replace` sets the parameters of a point.
-    face : callable
-        (parameters of a point, model, fit, samples) -> estimator with this model.
     settings : Settings
         How to train.
     shared : Shared
@@ -61,13 +69,11 @@ class Job:
     """
 
     points: Sequence[Mapping[str, Any]]
-    kernels: Any
+    base: Any
+    columns: Mapping[str, Any]
     X: Any
     y: np.ndarray
     weight: np.ndarray | None
-    label: Callable[[Samples], Samples]
-    spec: Callable[[Samples], Any]
-    face: Callable[[Mapping[str, Any], Model, Fit, Samples], Any]
     settings: Settings
     shared: Shared
     scorer: Callable[..., float]
@@ -75,10 +81,22 @@ class Job:
     error_score: float | str
     tell: Callable[[dict], None] | None = None
 
+    def samples(self, rows: np.ndarray | None = None) -> Samples:
+        """Return the training samples ``rows``, all by default, with their classes where they have some."""
+        samples = kept_samples(self.X, self.y, self.weight, rows)
+        return with_classes(type(self.base).__name__, samples) if is_classifier(self.base) else samples
+
     def prepare(self, samples: Samples) -> Prepared:
         """Return the kernels on some of the samples."""
         rows = None if len(samples.kept) == len(self.y) else samples.kept
-        return prepare(self.kernels, samples.X, samples.weight, self.settings, replace(self.shared, rows=rows))
+        return prepare(self.base.kernels, samples.X, samples.weight, self.settings, replace(self.shared, rows=rows))
+
+    def estimator(self, point: Mapping[str, Any], model: Model, fit: Fit, samples: Samples) -> Any:
+        """Return the base estimator with the parameters of a point and its model."""
+        estimator = type(self.base)(**{**self.base.get_params(deep=False), **point})
+        vars(estimator).update(self.columns)
+        estimator._set(model, fit, samples)
+        return estimator
 
 
 @dataclass
@@ -93,6 +111,33 @@ class FoldResult:
     errors: list[str] = field(default_factory=list)
 
 
+def share_kernels(kernels: Any, X: Any, splits: Sequence[Split], settings: Settings) -> Shared:
+    """Compute the kernels that learn nothing from samples, once, between all samples.
+
+    Returns nothing to share where kernels are not kept in memory, where there is no room for them beside those of a
+    fold or of the last training, or where a kernel fails: then each fold says so in its own words.
+    """
+    if settings.gram not in ("auto", "dense"):
+        return Shared()
+    every = expand_entries(kernels, X)
+    entries = [entry for entry in every if not as_kernel(entry[1])._learns()]
+    n, p = _num_samples(X), len(entries)
+    dtype = storage_dtype(p, n)
+    limit = default_limit() if settings.memory_limit is None else parse_bytes(settings.memory_limit)
+    # all kernels and the combined one; few samples are stored more precisely
+    in_use = (len(every) + 1) * n * n * storage_dtype(len(every), min([len(train) for train, _ in splits])).itemsize
+    if not p or p * n * n * dtype.itemsize > limit - in_use:
+        return Shared()
+    stack = np.empty((p, n, n), dtype)
+    try:
+        bank = KernelBank.fit([(f"kernel {j}", kernel, columns) for j, (_, kernel, columns) in enumerate(entries)], X)
+        compute_tiles(bank, as_numbers(X), range(p), np.zeros(n), Team(settings.n_threads), list(stack))
+    except Exception:
+        return Shared()
+    names = [name for name, _, _ in entries]
+    return Shared(stack, {key: j for j, key in enumerate(zip(names, bank.columns, strict=True))})
+
+
 def paths(points: Sequence[Mapping[str, Any]]) -> list[list[int]]:
     """Return the paths: points that differ in C alone, by descending C; norms outside, then the other parameters.
 
@@ -104,15 +149,12 @@ def paths(points: Sequence[Mapping[str, Any]]) -> list[list[int]]:
     >>> paths([{"C": 2.0, "norm": 1}, {"C": 2.0, "norm": 2}, {"C": 1.0, "norm": 1}, {"C": 1.0, "norm": 2}])
     [[0, 2], [1, 3]]
     """
-    found: dict[tuple, list[int]] = {}
-    for i, point in enumerate(points):
-        others = tuple(sorted((name, value) for name, value in point.items() if name not in ("C", "norm")))
-        found.setdefault((point.get("norm"), others), []).append(i)
-    norms = list(dict.fromkeys(norm for norm, _ in found))
-    return [
-        sorted(found[key], key=lambda i: -points[i].get("C", 0.0))
-        for key in sorted(found, key=lambda key: norms.index(key[0]))
-    ]
+    found: dict[Any, dict[tuple, list[int]]] = {}
+    downwards = np.argsort([-point.get("C", 0.0) for point in points], kind="stable")
+    for i in downwards.tolist():
+        others = tuple(sorted([(name, value) for name, value in points[i].items() if name not in ("C", "norm")]))
+        found.setdefault(points[i].get("norm"), {}).setdefault(others, []).append(i)
+    return [path for of_norm in found.values() for path in of_norm.values()]
 
 
 def run_folds(job: Job, splits: Sequence[Split]) -> list[FoldResult]:
@@ -136,9 +178,9 @@ def run_fold(job: Job, rows: np.ndarray, test: np.ndarray) -> FoldResult:
     result = FoldResult(np.full(G, np.nan), np.zeros(G), np.zeros(G), [None] * G, [[] for _ in range(G)])
     began = time.perf_counter()
     try:
-        samples = job.label(kept_samples(job.X, job.y, job.weight, rows))
+        samples = job.samples(rows)
         prepared = job.prepare(samples)
-        spec = job.spec(samples).on_kernels(prepared, job.points)
+        spec = job.base._spec(samples).on_kernels(prepared, job.points)
     except Exception as error:
         for i in range(G):
             _failed(job, result, i, error)
@@ -154,28 +196,25 @@ def run_fold(job: Job, rows: np.ndarray, test: np.ndarray) -> FoldResult:
         for i in path:
             began = time.perf_counter()
             try:
-                starts = None if previous is None else from_fit(previous)
+                starts = None if previous is None else partial(from_fit, previous)
                 fit = train(prepared, replace(spec, **job.points[i]), job.settings, starts)
             except Exception as error:
                 _failed(job, result, i, error)
                 continue
-            if any(solution.status == INTERRUPTED for solution in fit.solutions):
+            if INTERRUPTED in [solution.status for solution in fit.solutions]:
                 raise KeyboardInterrupt
             previous, prepared = fit, fit.prepared
             first.setdefault(norm, fit)
             result.found[i] = found_by(fit, samples.kept)
-            models[i] = publish(fit), replace(fit, solutions=tuple(_light(each) for each in fit.solutions))
+            # the outputs of every kernel serve the next start alone
+            light = [replace(each, outputs=np.zeros(0), history={}) for each in fit.solutions]
+            models[i] = publish(fit), replace(fit, solutions=tuple(light))
             result.fit_seconds[i] += time.perf_counter() - began
             if job.tell is not None:
                 job.tell({"params": dict(job.points[i]), "gap": float(max(models[i][0].gap))})
     if models:
         _score(job, result, models, prepared, samples, test)
     return result
-
-
-def _light(solution: Any) -> Any:
-    """Return a solution without the outputs of every kernel, which only the next start needs."""
-    return replace(solution, outputs=None, history={})
 
 
 def _score(
@@ -188,7 +227,7 @@ def _score(
 ) -> None:
     """Sets: the scores, their seconds, and the weights."""
     X_test, y_test = _safe_indexing(job.X, test), _safe_indexing(job.y, test)
-    weight = job.weight[test] if job.score_weight and job.weight is not None else None
+    options = {"sample_weight": job.weight[test]} if job.score_weight and job.weight is not None else {}
     began = time.perf_counter()
     expansions, numbers = [model.expansion for model, _ in models.values()], as_numbers(X_test)
     if prepared.gram.kind == "features":
@@ -199,12 +238,29 @@ def _score(
     for (i, (model, fit)), values in zip(models.items(), outputs, strict=True):
         began = time.perf_counter()
         try:
-            face = job.face(job.points[i], model, fit, samples).knows(X_test, values)
-            result.weights[i] = face.weights_
-            result.scores[i] = score_of(job.scorer, face, X_test, y_test, weight)
+            estimator = job.estimator(job.points[i], model, fit, samples)
+            estimator._known = X_test, values
+            result.weights[i] = estimator.weights_
+            score = job.scorer(estimator, X_test, y_test, **options)
+            score = score.item() if hasattr(score, "item") else score
+            if not isinstance(score, Number):
+                raise ValueError(f"The scorer must return a number. Got {score!r} instead.")
+            result.scores[i] = score
         except Exception as error:
             _failed(job, result, i, error)
         result.score_seconds[i] = time.perf_counter() - began + each
+
+
+def takes_weight(scorer: Callable) -> bool:
+    """Whether GridSearchCV hands sample weights to this scorer: where it takes them or, with metadata routing, asks."""
+    if sklearn.get_config().get("enable_metadata_routing"):
+        request = getattr(scorer, "get_metadata_routing", lambda: None)()
+        return getattr(getattr(request, "score", None), "requests", {}).get("sample_weight") is True
+    # before scikit-learn 1.7 scorers had no such method, and got no weights
+    accepts = getattr(scorer, "_accept_sample_weight", None)
+    if accepts is None and hasattr(GridSearchCV, "_check_scorers_accept_sample_weight"):
+        return "sample_weight" in signature(scorer).parameters
+    return accepts is not None and accepts()
 
 
 def _failed(job: Job, result: FoldResult, i: int, error: Exception) -> None:

@@ -7,11 +7,14 @@ neighbouring costs start from each other's solutions.
 
 from __future__ import annotations
 
+import math
 import time
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from numbers import Real
 from types import MappingProxyType
 from typing import Any
@@ -26,7 +29,7 @@ from sklearn.model_selection import ParameterGrid
 from sklearn.utils.validation import check_is_fitted
 
 from multikernel.estimators.base import BaseMKL
-from multikernel.estimators.reporting import warn_unfinished
+from multikernel.estimators.reporting import FINISHED, warn_unfinished
 from multikernel.estimators.splits import splits_of
 from multikernel.estimators.validation import (
     RULES,
@@ -35,17 +38,13 @@ from multikernel.estimators.validation import (
     check_parameters,
     check_samples,
     check_weight,
-    kept_samples,
-    with_classes,
 )
-from multikernel.model_selection.folds import FoldResult, Job, run_folds
-from multikernel.model_selection.scoring import takes_weight, with_known_outputs
-from multikernel.model_selection.shared_kernels import share_kernels
+from multikernel.model_selection.folds import FoldResult, Job, run_folds, share_kernels, takes_weight
 from multikernel.threads import single_threaded_blas
-from multikernel.training.core import Fit, Prepared
+from multikernel.training.core import Prepared
 from multikernel.training.prepare import Shared, prepare
 from multikernel.training.progress import progress
-from multikernel.training.publish import Model, publish
+from multikernel.training.publish import publish
 from multikernel.training.train import Found, mean_start, train
 
 # parameter of the grid -> parameter of the base estimator
@@ -87,26 +86,30 @@ class SearchCV(BaseMKL):
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)
         X = check_samples(self, X, reset=True)
-        y, weight = self._check_y(X, y), check_weight(X, sample_weight)
+        y, weight = self._check_y(X, y), None if sample_weight is None else check_weight(X, sample_weight)
         points = list(ParameterGrid({AXES[name]: list(values) for name, values in self._axes().items()}))
         splits = splits_of(type(self).__name__, self.cv, y, is_classifier(self), X, groups)
         own = self.get_params(deep=False)
         base = clone(self._base(**{name: own[name] for name in self._base._get_param_names() if name in own}))
-        samples = self._label(kept_samples(X, y, weight))
-        settings = base._settings(callback=None, verbose=0, features_need=base._spec(samples).features_need)
+        columns = {name: vars(self)[name] for name in ("n_features_in_", "feature_names_in_") if name in vars(self)}
         scorer = check_scoring(base, scoring=self.scoring)
-        with single_threaded_blas(), progress(self.verbose, self.tol, type(self).__name__) as show:
-            whole, shared = None, Shared()
+        job = Job(
+            points, base, columns, X, y, weight, base._settings(callback=None, verbose=0), Shared(), scorer,
+            weight is not None and takes_weight(scorer), self.error_score,
+        )  # fmt: skip
+        samples, whole = job.samples(), None
+        settings = replace(job.settings, features_need=base._spec(samples).features_need)
+        shown = progress(self.verbose, self.tol, type(self).__name__) if self.verbose else nullcontext()
+        with single_threaded_blas(), shown as show:
             if self._precomputed:
                 whole = prepare(self.kernels, samples.X, samples.weight, settings)
                 # an indefinite kernel is refused here, or every fold repairs its own slice
                 shared = Shared(sound=len(samples.kept) == len(y) and not whole.known_psd.any())
             else:
                 shared = share_kernels(self.kernels, X, splits, settings)
-            job = Job(
-                points, self.kernels, X, y, weight, self._label, base._spec, self._face(base), settings, shared, scorer,
-                takes_weight(scorer), self.error_score, self._tell(show, len(splits) * len(points)),
-            )  # fmt: skip
+            silent = show is None and self.callback is None
+            tell = None if silent else self._tell(show, len(splits) * len(points))
+            job = replace(job, settings=settings, shared=shared, tell=tell)
             folds = run_folds(job, splits)
         self._report(folds, len(points))
         self.cv_results_ = results_table(points, folds)
@@ -114,32 +117,10 @@ class SearchCV(BaseMKL):
         self.n_splits_, self.scorer_, self.multimetric_ = len(splits), scorer, False
         self._choose(points)
         if self.refit:
-            self._refit(base, job, samples, whole, [fold.found[self.best_index_] for fold in folds])
+            self._refit(job, samples, whole, [fold.found[self.best_index_] for fold in folds])
         return self
 
-    def _label(self, samples: Samples) -> Samples:
-        """Return the samples with what their targets mean."""
-        return with_classes(self._base.__name__, samples) if is_classifier(self) else samples
-
-    def _face(self, base: Any) -> Callable[[Mapping[str, Any], Model, Fit, Samples], Any]:
-        """Return what makes an estimator of the model of a fold."""
-        kind, own = with_known_outputs(self._base), base.get_params(deep=False)
-
-        def face(point: Mapping[str, Any], model: Model, fit: Fit, samples: Samples) -> Any:
-            estimator = kind(**{**own, **point})
-            self._hand_on(estimator)
-            estimator._set(model, fit, samples)
-            return estimator
-
-        return face
-
-    def _hand_on(self, estimator: Any) -> None:
-        """Set what is known of the columns of the samples on another estimator."""
-        for name in ("n_features_in_", "feature_names_in_"):
-            if name in vars(self):
-                setattr(estimator, name, vars(self)[name])
-
-    def _tell(self, show: Callable[[dict], None] | None, total: int) -> Callable[[dict], None] | None:
+    def _tell(self, show: Callable[[dict], None] | None, total: int) -> Callable[[dict], None]:
         """Return what is called after each fit: the progress shown, then the user's ``callback``."""
         done = 0
 
@@ -152,7 +133,7 @@ class SearchCV(BaseMKL):
             if self.callback is not None:
                 self.callback(row)
 
-        return None if show is None and self.callback is None else tell
+        return tell
 
     # ---- parameters
 
@@ -233,22 +214,19 @@ class SearchCV(BaseMKL):
         for name in set(AXES.values()) & set(own):
             setattr(self, f"{name}_", self.best_params_.get(name, own[name]))
 
-    def _refit(
-        self, base: Any, job: Job, samples: Samples, whole: Prepared | None, found: Sequence[Sequence[Found]]
-    ) -> None:
+    def _refit(self, job: Job, samples: Samples, whole: Prepared | None, found: Sequence[Sequence[Found]]) -> None:
         """Sets: best_estimator_, refit_time_, and the fitted attributes of the best estimator."""
         began = time.perf_counter()
         taking_part = np.isin(np.arange(len(job.y)), samples.kept)
-        spec = replace(base._spec(samples), **self.best_params_)
+        spec = replace(job.base._spec(samples), **self.best_params_)
         with single_threaded_blas():
             prepared = job.prepare(samples) if whole is None else whole
-            fit = train(prepared, spec, job.settings, mean_start(found, taking_part))
+            fit = train(prepared, spec, job.settings, partial(mean_start, found, taking_part))
             model = publish(fit)
-        self.best_estimator_ = base.set_params(**self.best_params_)
-        self._hand_on(self.best_estimator_)
-        for estimator in (self, self.best_estimator_):
-            estimator._set(model, fit, samples)
-        warn_unfinished(self.best_estimator_, fit)
+        self.best_estimator_ = job.estimator(self.best_params_, model, fit, samples)
+        self._set(model, fit, samples)
+        if not FINISHED.issuperset(model.status):
+            warn_unfinished(self.best_estimator_, fit)
         self.refit_time_ = time.perf_counter() - began
 
     def _outputs(self, X: Any) -> np.ndarray:
@@ -282,28 +260,16 @@ def results_table(points: Sequence[Mapping[str, Any]], folds: Sequence[FoldResul
     ):
         table[f"mean_{name}"], table[f"std_{name}"] = np.mean(values, axis=0), np.std(values, axis=0)
     for name in sorted({name for point in points for name in point}):
-        table[f"param_{name}"] = _column([point[name] for point in points])
+        table[f"param_{name}"] = MaskedArray([point[name] for point in points], mask=np.zeros(len(points), bool))
     table["params"] = list(points)
     scores = np.array([fold.scores for fold in folds])
     for s, row in enumerate(scores):
         table[f"split{s}_test_score"] = row
     mean = scores.mean(axis=0)
     table["mean_test_score"], table["std_test_score"] = mean, scores.std(axis=0)
-    table["rank_test_score"] = _ranks(mean)
+    # what has no score shares the last place
+    table["rank_test_score"] = rankdata(np.where(np.isnan(mean), np.inf, -mean), method="min").astype(np.int32)
     return table
-
-
-def _column(values: list) -> MaskedArray:
-    kind = np.result_type(*[np.asarray(value).dtype for value in values])
-    return MaskedArray(np.array(values, dtype=kind), mask=np.zeros(len(values), bool))
-
-
-def _ranks(mean: np.ndarray) -> np.ndarray:
-    """1 for the best; what has no score shares the last place."""
-    if np.isnan(mean).all():
-        return np.ones(len(mean), np.int32)
-    worst = np.nanmin(mean) - 1
-    return rankdata(-np.where(np.isnan(mean), worst, mean), method="min").astype(np.int32)
 
 
 def weights_path(folds: Sequence[FoldResult], n_points: int) -> np.ndarray:
@@ -312,7 +278,7 @@ def weights_path(folds: Sequence[FoldResult], n_points: int) -> np.ndarray:
     A fold that lacks a class has fewer problems than the others, and its weights are left out.
     """
     shapes = [np.shape(weights) for fold in folds for weights in fold.weights if weights is not None]
-    shape = max(shapes, key=lambda shape: (len(shape), shape), default=(0,))
+    shape = max(shapes, key=math.prod, default=(0,))
     path = np.full((len(folds), n_points, *shape), np.nan)
     for s, fold in enumerate(folds):
         for i, weights in enumerate(fold.weights):

@@ -129,10 +129,11 @@ def prepare(
     """
     if weight is not None and np.all(weight == weight[0]):
         weight = None
+    shared = Shared() if shared is None else shared
     if isinstance(X, KernelStack):
-        prepared = prepare_stack(X, weight, settings, shared is not None and shared.sound)
+        prepared = prepare_stack(X, weight, settings, shared.sound)
     else:
-        prepared = prepare_computed(kernels, X, weight, settings, shared)
+        prepared = _prepare_computed(kernels, X, weight, settings, shared)
     if prepared.constant.any():
         warn_constant(prepared.names, prepared.constant)
     return prepared
@@ -153,71 +154,58 @@ def warn_constant(names: Sequence[str], constant: np.ndarray) -> None:
     )
 
 
-def prepare_computed(
-    kernels: Any, X: Any, weight: np.ndarray | None, settings: Settings, shared: Shared | None = None
-) -> Prepared:
-    """Fit the kernels that the user wrote and evaluate them on the training samples.
-
-    Parameters
-    ----------
-    kernels : "rbf", kernel or list
-        What the user wrote.
-    X : array, sparse matrix, data frame or sequences
-        The n training samples.
-    weight : ndarray of shape (n,) or None
-        Positive sample weights, None for equal ones.
-    settings : Settings
-        Normalisation, storage, threads.
-    shared : Shared, optional
-        Kernels that are known between these and other samples.
-    """
+def _prepare_computed(kernels: Any, X: Any, weight: np.ndarray | None, settings: Settings, shared: Shared) -> Prepared:
+    """Return the kernels that the user wrote, by their features, a few rows at a time, or stored as a whole."""
     bank = KernelBank.fit(kernels, X, weight, settings.normalize)
-    samples = X if isinstance(X, np.ndarray) else as_numbers(X)
+    samples = as_numbers(X)
     n, p = samples.shape[0] if hasattr(samples, "shape") else len(samples), len(bank.names)
     by_features = settings.gram == "features" or (settings.gram == "auto" and n >= LARGE)
     if by_features and takes_features(bank, settings):
         return prepare_features(bank, samples, weight, settings)
+    dtype = storage_dtype(p, n)
+    kind = choose_storage(p, n, dtype.itemsize, settings.memory_limit, settings.gram)
+    known = shared.known(bank) if kind == "dense" and shared.stack is not None else {}
+    source = BankSource(bank, samples, known, np.arange(n) if shared.rows is None else shared.rows)
     share, team = np.full(n, 1.0 / n) if weight is None else weight / weight.sum(), Team(settings.n_threads)
     diag, known_psd = bank.raw_diags(samples), bank.known_psd
     # kernels that are stored as they are, their normalisation a factor, and need no check
     plain = known_psd & DIVIDING.issuperset(bank.steps)
-    dtype = storage_dtype(p, n)
-    kind = choose_storage(p, n, dtype.itemsize, settings.memory_limit, settings.gram)
     if kind == "lazy":
-        return _prepare_rows(
-            BankSource(bank, samples, {}, np.arange(n)), diag, known_psd, plain, share, weight, settings, dtype
-        )
-    shared = Shared() if shared is None or kind != "dense" else shared
-    known = {} if shared.stack is None else shared.known(bank)
-    source = BankSource(bank, samples, known, np.arange(n) if shared.rows is None else shared.rows)
-    stack, products = _stored_room(source, shared, plain, share, team, kind, dtype)
+        return _prepare_rows(source, diag, known_psd, plain, share, weight, settings, dtype)
+    if known:
+        stack, products = _gather_known(source, shared, plain, share, team, dtype)
+    else:
+        stack = np.empty((p, n, n), dtype) if kind == "dense" else memmap_stack(p, n, dtype)
+        products = np.zeros((p, n))
     others = [int(k) for k in np.flatnonzero(plain) if k not in source.known]
     products[others] = compute_tiles(bank, samples, others, share, team, [stack[k] for k in others])
-    normalizers: dict[int, FittedNormalizer] = {}
-    for k in np.flatnonzero(plain).tolist():
-        normalizers[k] = learn_normalizer(bank.steps, diag[k], partial(_same, products[k]), weight, bank.names[k])
+    normalizers: list[FittedNormalizer] = []
     indefinite = []
-    for k in np.flatnonzero(~plain).tolist():
+    for k, name in enumerate(bank.names):
+        if plain[k]:
+            normalizers.append(learn_normalizer(bank.steps, diag[k], partial(_same, products[k]), weight, name))
+            continue
         K, definite = _checked_matrix(source, k, settings, bool(known_psd[k]))
         products[k] = K @ share
-        normalizers[k] = learn_normalizer(bank.steps, diag[k], K.__matmul__, weight, bank.names[k])
+        normalizers.append(learn_normalizer(bank.steps, diag[k], K.__matmul__, weight, name))
         stack[k] = normalizers[k].train_block(K)
         if not definite:
             indefinite.append(k)
-    form = AffineForm(np.array([normalizers[k].scale if plain[k] else 1.0 for k in range(p)]))
+    form = AffineForm(np.array([each.scale if own else 1.0 for each, own in zip(normalizers, plain, strict=True)]))
     gram: Gram
     if kind == "memmap":
         gram = MemmapGram(stack, form, n_threads=settings.n_threads)
     else:
         gram = DenseGram(stack, form, n_threads=settings.n_threads, owned=True)
-    fitted = tuple([normalizers[k] for k in range(p)])
-    constant = no_variance(diag, products, share) | [each.degenerate for each in fitted]
-    prepared = Prepared(gram, tuple(bank.names), fitted, weight, source, constant, known_psd)
+    constant = no_variance(diag, products, share) | [each.degenerate for each in normalizers]
+    prepared = Prepared(gram, tuple(bank.names), tuple(normalizers), weight, source, constant, known_psd)
     return repaired(prepared, indefinite, settings) if indefinite else prepared
 
 
 def as_numbers(X: Any) -> Any:
     """Return a data frame of numbers as an array, one of texts as well as a table, anything else as it is."""
+    if isinstance(X, np.ndarray) and X.dtype.kind in "biuf":
+        return X
     return np.ascontiguousarray(X, dtype=np.float64) if is_frame(X) and is_numeric(X) else as_samples(X)
 
 
@@ -226,10 +214,10 @@ def _same(product: np.ndarray, v: np.ndarray) -> np.ndarray:
     return product
 
 
-def _stored_room(
-    source: BankSource, shared: Shared, plain: np.ndarray, share: np.ndarray, team: Team, kind: str, dtype: np.dtype
+def _gather_known(
+    source: BankSource, shared: Shared, plain: np.ndarray, share: np.ndarray, team: Team, dtype: np.dtype
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return memory for the kernels, those that are known written into it, and the products of these with ``share``.
+    """Return memory for all kernels, those that are known written into it, and the products of these with ``share``.
 
     Where all kernels are known between these very samples, they are read where they lie.
     """
@@ -237,8 +225,8 @@ def _stored_room(
     all_known = list(source.known) == list(shared.places.values()) == list(range(p))
     if shared.stack is not None and shared.rows is None and plain.all() and all_known:
         return shared.stack, np.array([K @ share for K in shared.stack])
-    stack = np.empty((p, n, n), dtype) if kind == "dense" else memmap_stack(p, n, dtype)
-    products, known = np.zeros((p, n)), [k for k in source.known if plain[k]]
+    stack, products = np.empty((p, n, n), dtype), np.zeros((p, n))
+    known = [k for k in source.known if plain[k]]
 
     def some(first: int, last: int) -> None:
         for k in known[first:last]:

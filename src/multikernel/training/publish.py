@@ -33,11 +33,6 @@ class GramInfo:
     nbytes: int
 
 
-def gram_info(gram: Gram) -> GramInfo:
-    """Return how kernels were kept."""
-    return GramInfo(gram.kind, str(gram.dtype), gram.nbytes)
-
-
 @dataclass(frozen=True)
 class Model:
     """What a fit learned, of T problems with all their columns.
@@ -46,43 +41,29 @@ class Model:
     ----------
     expansion : Expansion
         What evaluates the model on other samples.
-    names : tuple of str
-        Names of the kernels, or of their products with kernels on the classes.
-    weights, contributions : ndarrays of shape (T, p)
-        Kernel weights, and shares of the kernels in the variance of the outputs.
+    weights : ndarray of shape (T, p)
+        Kernel weights.
     support : ndarray of int, shape (m,)
         Training samples with a coefficient that is not zero.
     coef : ndarray of shape (m, columns)
         Their coefficients.
     intercepts : ndarray of shape (columns,)
         Constants of the outputs.
-    upper, lower, gap, n_iter : ndarrays of shape (T,)
-        Bounds on the optimum, their relative distance, outer iterations.
-    status, history : tuples
-        How each run ended, and its iterations.
-    solver : str
-        The solver that ran.
-    gram : GramInfo
-        How the kernels were kept.
+    gap : ndarray of shape (T,)
+        Relative duality gaps.
+    status : tuple of str
+        How each run ended.
     attributes : dict
         The attributes that every fitted estimator has; a single problem drops their first axis.
     """
 
     expansion: Expansion
-    names: tuple[str, ...]
     weights: np.ndarray
-    contributions: np.ndarray
     support: np.ndarray
     coef: np.ndarray
     intercepts: np.ndarray
-    upper: np.ndarray
-    lower: np.ndarray
     gap: np.ndarray
-    n_iter: np.ndarray
     status: tuple[str, ...]
-    history: tuple[dict, ...]
-    solver: str
-    gram: GramInfo
     attributes: Mapping[str, Any]
 
 
@@ -106,30 +87,28 @@ def publish(fit: Fit) -> Model:
     per_column = np.concatenate(mixed) if products is None else products.mixed(found[0].weights)
     expansion = expand(prepared, per_column, coef, intercepts, all([target.balanced for target in fit.targets]))
     support = np.flatnonzero(coef.any(axis=1))
-    own, history = coef[support], tuple([{key: np.array(row) for key, row in each.history.items()} for each in found])
-    status = tuple([solution.status for solution in found])
-    weights = np.array([solution.weights for solution in found])
-    fields = {"objective_": "upper", "dual_objective_": "lower", "duality_gap_": "gap", "n_iter_": "n_iter"}
-    numbers = {name: [getattr(solution, field) for solution in found] for name, field in fields.items()}
-    arrays = {name: np.array(values) for name, values in numbers.items()}
-    info = gram_info(prepared.gram)
-    names = prepared.names if products is None else tuple(products.names)
-    each: dict[str, Any] = {
-        "weights_": weights, "kernel_contributions_": np.array(shares), "status_": list(status),
-        "history_": list(history), **(arrays if len(found) > 1 else numbers),
-    }  # fmt: skip
-    single = coef.shape[1] == 1
-    attributes = {
-        "kernel_names_": list(names),
+    own, single = coef[support], coef.shape[1] == 1
+    attributes: dict[str, Any] = {
+        "kernel_names_": list(prepared.names if products is None else products.names),
         "dual_coef_": own[:, 0] if single else np.ascontiguousarray(own.T),
         "intercept_": float(intercepts[0]) if single else intercepts,
         "solver_": found[0].solver,
-        "gram_": info,
-        **(each if len(found) > 1 else {name: values[0] for name, values in each.items()}),
+        "gram_": GramInfo(prepared.gram.kind, str(prepared.gram.dtype), prepared.gram.nbytes),
     }
+    several: dict[str, Any] = {
+        "objective_": np.array([solution.upper for solution in found]),
+        "dual_objective_": np.array([solution.lower for solution in found]),
+        "duality_gap_": np.array([solution.gap for solution in found]),
+        "n_iter_": np.array([solution.n_iter for solution in found]),
+        "weights_": np.array([solution.weights for solution in found]),
+        "kernel_contributions_": np.array(shares),
+        "status_": [solution.status for solution in found],
+        "history_": [dict(zip(each.history, map(np.array, each.history.values()), strict=True)) for each in found],
+    }
+    for name, values in several.items():
+        attributes[name] = values if len(found) > 1 else values[0]
     return Model(
-        expansion, names, weights, np.array(shares), support, own, intercepts, arrays["objective_"],
-        arrays["dual_objective_"], arrays["duality_gap_"], arrays["n_iter_"], status, history, found[0].solver, info,
+        expansion, several["weights_"], support, own, intercepts, several["duality_gap_"], tuple(several["status_"]),
         attributes,
     )  # fmt: skip
 

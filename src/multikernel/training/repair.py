@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import TypeVar
 
 import numpy as np
 
@@ -17,8 +16,6 @@ from multikernel.gram.storage import trust_of
 from multikernel.kernels.base import ROUNDING
 from multikernel.kernels.fitted_normalizer import FittedNormalizer
 from multikernel.training.core import Prepared, Settings
-
-Result = TypeVar("Result")
 
 
 def no_variance(diag: np.ndarray, products: np.ndarray, weight: np.ndarray) -> np.ndarray:
@@ -50,29 +47,23 @@ def affine_form(normalizers: Sequence[FittedNormalizer]) -> AffineForm:
     return AffineForm(scale, u, A, B)
 
 
-def until_definite(
-    prepared: Prepared, settings: Settings, work: Callable[[Prepared], tuple[Result, Iterable[np.ndarray]]]
-) -> tuple[Prepared, Result]:
-    """Do work on kernels until it meets none that is indefinite; return the kernels, repaired ones, and its result.
+def repaired_if_met(prepared: Prepared, settings: Settings, curvatures: Sequence[np.ndarray]) -> Prepared:
+    """Return the kernels, those repaired that proved indefinite in training, or raise; the same object if none did.
 
     Parameters
     ----------
     prepared : Prepared
         The kernels.
     settings : Settings
-        ``psd`` says what to do about an indefinite kernel: raise, or repair it and do the work again.
-    work : callable
-        Returns its result, and for each problem that it solved the smallest a'K_k a / a'a that it met, shape (p,).
+        ``psd`` says what to do about an indefinite kernel: raise, or repair it, after which training begins again.
+    curvatures : sequence of ndarrays of shape (p,)
+        For each problem that was solved, the smallest a'K_k a / a'a that it met.
     """
-    while True:
-        result, curvatures = work(prepared)
-        gram = prepared.gram
-        rounding = gram.n_samples * trust_of(gram.dtype) * np.abs(gram.diag()).max(axis=1)
-        met = [(curvature < -rounding) & ~prepared.known_psd for curvature in curvatures]
-        suspects = np.flatnonzero(np.any(met, axis=0))
-        if not len(suspects):
-            return prepared, result
-        prepared = repaired(prepared, suspects, settings)
+    gram = prepared.gram
+    rounding = gram.n_samples * trust_of(gram.dtype) * np.abs(gram.diag()).max(axis=1)
+    met = np.any(np.asarray(curvatures) < -rounding, axis=0)
+    suspects = np.flatnonzero(met & ~prepared.known_psd)
+    return repaired(prepared, suspects, settings) if len(suspects) else prepared
 
 
 def repaired(prepared: Prepared, kernels: Iterable[int], settings: Settings) -> Prepared:

@@ -24,6 +24,7 @@ from multikernel.losses import (
     Squared,
     SquaredHinge,
     joint_form,
+    loss_name,
     named_losses,
 )
 from multikernel.losses.joint import BinaryMultinomial
@@ -115,8 +116,8 @@ class Classification:
         The classes, and the position of each sample's class among them.
     weight : ndarray or None
         Sample weights, None for ones.
-    loss : str or Loss
-        A name of `CLASSIFICATION`, or a loss.
+    loss : Loss
+        The loss.
     C, norm, multiclass, class_weight, fit_intercept, output_kernels
         As the parameters of `MKLClassifier`; ``multiclass`` may also be "products", as in `labelled_problems`.
     """
@@ -125,7 +126,7 @@ class Classification:
     codes: np.ndarray
     classes: np.ndarray
     weight: np.ndarray | None
-    loss: Any = "hinge"
+    loss: Loss = CLASSIFICATION["hinge"]
     C: float = 1.0
     norm: float = 1.0
     multiclass: str = "joint"
@@ -136,19 +137,16 @@ class Classification:
     def features_need(self) -> str | None:
         """What explicit features need, in the user's words; None where they go with this problem."""
         joint = len(self.classes) > 2 and self.multiclass == "joint"
-        if self.output_kernels is None and not joint and type(self._loss()) in _LINEAR:
+        if self.output_kernels is None and not joint and type(self.loss) in _LINEAR:
             return None
         return (
             "two classes or multiclass='ovr' or 'ovo', output_kernels=None, and loss='hinge', 'squared' or "
             "'squared_hinge'"
         )
 
-    def _loss(self) -> Loss:
-        return CLASSIFICATION[self.loss] if isinstance(self.loss, str) else self.loss
-
     def __call__(self, prepared: Prepared) -> Sequence[Target]:
         """Return the problems on the prepared kernels."""
-        loss, products = self._loss(), None
+        products = None
         cost = sample_costs(self.owner, self.C, self.class_weight, self.classes, self.codes, self.weight)
         if self.output_kernels is not None:
             products = class_kernels(self.output_kernels, self.classes, prepared.names, self.owner)
@@ -156,7 +154,16 @@ class Classification:
         targets = []
         for y, samples, name in labelled_problems(self.codes, self.classes, scheme):
             own = cost if samples is None else cost[samples]
-            machine = self._machine(loss, y, own, products)
+            if products is not None:
+                machine = self._product_machine(own, products)
+            elif y.ndim > 1 and not takes_columns(self.loss):
+                raise ValueError(
+                    f"The 'multiclass' parameter of {self.owner} must be 'ovr' or 'ovo' for more than two "
+                    f"classes and the loss {self.loss!r}. Got 'joint' instead, which goes with the losses by name and "
+                    "their objects."
+                )
+            else:
+                machine = machine_for(self.loss, y, own, self.fit_intercept)
             machine = Descent(machine) if prepared.gram.kind == "features" else machine
             targets.append(Target(machine, mixing_for(self.norm), name, self.fit_intercept, samples, products))
         return targets
@@ -165,32 +172,21 @@ class Classification:
         """Return the specification with what all points of a grid share on these kernels."""
         return self
 
-    def _machine(self, loss: Loss, y: np.ndarray, cost: np.ndarray, products: ClassKernels | None) -> Machine:
-        """Return the machine of one problem, or raise where the loss does not take all classes at once."""
-        if products is not None:
-            return self._product_machine(loss, cost, products)
-        if y.ndim > 1 and not takes_columns(loss):
-            raise ValueError(
-                f"The 'multiclass' parameter of {self.owner} must be 'ovr' or 'ovo' for more than two "
-                f"classes and the loss {self.loss!r}. Got 'joint' instead, which goes with the losses by name and "
-                "their objects."
-            )
-        return machine_for(loss, y, cost, self.fit_intercept)
-
-    def _product_machine(self, loss: Loss, cost: np.ndarray, products: ClassKernels) -> Machine:
+    def _product_machine(self, cost: np.ndarray, products: ClassKernels) -> Machine:
         """Return the machine of products with kernels on the classes, or raise where loss or scheme have none.
 
         Where the only kernel on the classes is the identity it is the machine without them.
         """
-        wrong = "multiclass" if self.multiclass != "joint" else "" if isinstance(loss, Hinge) else "loss"
-        if wrong or not isinstance(loss, Hinge):
-            wanted = {"multiclass": "'joint'", "loss": "'hinge'"}[wrong]
+        if self.multiclass != "joint" or not isinstance(self.loss, Hinge):
+            wrong, got = (
+                ("loss", loss_name(self.loss)) if self.multiclass == "joint" else ("multiclass", self.multiclass)
+            )
             raise ValueError(
-                f"The '{wrong}' parameter of {self.owner} must be {wanted} where output_kernels are given. "
-                f"Got {getattr(self, wrong)!r} instead."
+                f"The '{wrong}' parameter of {self.owner} must be {'hinge' if wrong == 'loss' else 'joint'!r} where "
+                f"output_kernels are given. Got {got!r} instead."
             )
         kind = CrammerSinger if products.trivial else ProductCrammerSinger
-        return kind(self.codes, cost * loss.C, self.fit_intercept, len(self.classes))
+        return kind(self.codes, cost * self.loss.C, self.fit_intercept, len(self.classes))
 
 
 def sample_costs(

@@ -15,7 +15,7 @@ from multikernel.solve import solve
 from multikernel.training.core import Fit, Prepared, Settings, Starts, Target, Targets
 from multikernel.training.progress import progress
 from multikernel.training.publish import expand, gram_of
-from multikernel.training.repair import until_definite
+from multikernel.training.repair import repaired_if_met
 
 
 def train(prepared: Prepared, targets: Targets, settings: Settings, starts: Starts | None = None) -> Fit:
@@ -37,25 +37,22 @@ def train(prepared: Prepared, targets: Targets, settings: Settings, starts: Star
     Fit
         One solution for each problem; after Ctrl-C the best one found, and the starts of the problems not reached.
     """
-    made: Sequence[Target] = ()
-
-    def work(kernels: Prepared) -> tuple[list[Solution], list[np.ndarray]]:
-        nonlocal made
-        made = targets(kernels)
-        # the outputs that a start knows are those of the kernels as they were given
-        begin = [None] * len(made) if starts is None or kernels is not prepared else starts(made)
+    while True:
+        made = targets(prepared)
+        begin = [None] * len(made) if starts is None else starts(made)
         solutions: list[Solution] = []
         for target, start in zip(made, begin, strict=True):
             interrupted = bool(solutions) and solutions[-1].status == INTERRUPTED
-            solutions.append(_solve(kernels, target, start, settings, interrupted))
+            solutions.append(_solve(prepared, target, start, settings, interrupted))
         curvatures = [
             solution.curvature if target.classes is None else target.classes.by_input(solution.curvature)
             for target, solution in zip(made, solutions, strict=True)
         ]
-        return solutions, curvatures
-
-    final, solutions = until_definite(prepared, settings, work)
-    return Fit(final, tuple(made), tuple(solutions))
+        definite = repaired_if_met(prepared, settings, curvatures)
+        if definite is prepared:
+            return Fit(prepared, tuple(made), tuple(solutions))
+        # the outputs that a start knows are those of the kernels before the repair
+        prepared, starts = definite, None
 
 
 def _solve(prepared: Prepared, target: Target, start: Start | None, settings: Settings, interrupted: bool) -> Solution:
@@ -97,18 +94,14 @@ def _watch(
     return tell
 
 
-def from_fit(previous: Fit) -> Starts:
+def from_fit(previous: Fit, targets: Sequence[Target]) -> list[Start | None]:
     """Return starts at the solutions of a fit of the same problems with other costs or norms."""
-
-    def starts(targets: Sequence[Target]) -> list[Start | None]:
-        if len(targets) != len(previous.targets):
-            return [None] * len(targets)
-        found: list[Start | None] = []
-        for target, old, solution in zip(targets, previous.targets, previous.solutions, strict=True):
-            a, b, outputs = target.machine.warm_start(old.machine, solution.dual_coef, solution.outputs)
-            found.append(Start(solution.weights, a, (b, outputs)))
-        return found
-
+    if len(targets) != len(previous.targets):
+        return [None] * len(targets)
+    starts: list[Start | None] = []
+    for target, old, solution in zip(targets, previous.targets, previous.solutions, strict=True):
+        a, b, outputs = target.machine.warm_start(old.machine, solution.dual_coef, solution.outputs)
+        starts.append(Start(solution.weights, a, (b, outputs)))
     return starts
 
 
@@ -124,7 +117,9 @@ def found_by(fit: Fit, rows: np.ndarray) -> list[Found]:
     ]
 
 
-def mean_start(folds: Sequence[Sequence[Found]], taking_part: np.ndarray) -> Starts:
+def mean_start(
+    folds: Sequence[Sequence[Found]], taking_part: np.ndarray, targets: Sequence[Target]
+) -> list[Start | None]:
     """Return starts that are the mean of what several folds have found for the same problems.
 
     A sample that is in every training set but one counts in all of them but one, so that bounds and sums hold for the
@@ -136,24 +131,20 @@ def mean_start(folds: Sequence[Sequence[Found]], taking_part: np.ndarray) -> Sta
         For each fold, and each of its problems.
     taking_part : bool array
         Which of all samples take part in the training to be started.
+    targets : sequence of Target
+        The problems.
     """
-
-    def start(target: Target, parts: list[Found]) -> Start | None:
-        shape = target.machine.start().shape[1:]
-        # a fold that lacks a class has fewer columns
-        if any(coef.shape[1:] != shape for _, _, coef in parts):
-            return None
+    starts: list[Start | None] = [None] * len(targets)
+    for t, target in enumerate(targets):
+        parts, shape = [fold[t] for fold in folds if len(fold) == len(targets)], target.machine.start().shape[1:]
+        # a fold that failed or lacks a class has fewer problems, or fewer columns
+        if not parts or len(parts) < len(folds) or {coef.shape[1:] for _, _, coef in parts} != {shape}:
+            continue
         total, count = np.zeros((len(taking_part), *shape)), np.zeros(len(taking_part))
         for _, samples, coef in parts:
             total[samples] += coef
             count[samples] += 1
         a = (total.T / np.maximum(count, 1)).T[taking_part]
-        weights = np.mean([weights for weights, _, _ in parts], axis=0)
-        return Start(weights, target.machine.make_feasible(a if target.samples is None else a[target.samples]))
-
-    def starts(targets: Sequence[Target]) -> list[Start | None]:
-        if not folds or any(len(fold) != len(targets) for fold in folds):
-            return [None] * len(targets)
-        return [start(target, [fold[t] for fold in folds]) for t, target in enumerate(targets)]
-
+        a = target.machine.make_feasible(a if target.samples is None else a[target.samples])
+        starts[t] = Start(np.mean([weights for weights, _, _ in parts], axis=0), a)
     return starts

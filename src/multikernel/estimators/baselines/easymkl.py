@@ -34,11 +34,11 @@ from multikernel.mixing.norms import mixing_for
 from multikernel.solution import CONVERGED, INTERRUPTED, STALLED, Solution
 from multikernel.solve import Recorder
 from multikernel.threads import single_threaded_blas
-from multikernel.training.core import Fit, Prepared, Settings, Target
+from multikernel.training.core import Fit, Settings, Target
 from multikernel.training.mixture import combined_kernel
 from multikernel.training.prepare import prepare
 from multikernel.training.publish import publish
-from multikernel.training.repair import until_definite
+from multikernel.training.repair import repaired_if_met
 from multikernel.training.targets import labelled_problems
 
 
@@ -126,13 +126,13 @@ class EasyMKLClassifier(ClassifierFace):
         samples = check_classes(self, X, y, sample_weight)
         settings, problems = self._settings(callback=self.callback), Problems.of(samples, self.lam)
         prepared = prepare(self.kernels, samples.X, samples.weight, settings)
-
-        def first_stage(kernels: Prepared) -> tuple[list[Solution], list[np.ndarray]]:
-            solutions = problems.first_stage(kernels.gram, settings)
-            return solutions, [solution.curvature for solution in solutions]
-
         with single_threaded_blas():
-            prepared, first = until_definite(prepared, settings, first_stage)
+            while True:
+                first = problems.first_stage(prepared.gram, settings)
+                definite = repaired_if_met(prepared, settings, [solution.curvature for solution in first])
+                if definite is prepared:
+                    break
+                prepared = definite
             solutions = problems.second_stage(prepared.gram, first, settings)
         gaps = np.array([max(one.gap, two.gap) for one, two in zip(first, solutions, strict=True)])
         fit = Fit(prepared, problems.targets(), tuple(solutions))

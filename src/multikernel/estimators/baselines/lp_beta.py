@@ -22,7 +22,7 @@ from multikernel.solution import CONVERGED, INTERRUPTED
 from multikernel.solve import Recorder
 from multikernel.threads import single_threaded_blas
 from multikernel.training.prepare import prepare
-from multikernel.training.publish import contributions, expand, gram_info
+from multikernel.training.publish import GramInfo, contributions, expand
 from multikernel.training.targets import labelled_problems
 
 
@@ -172,7 +172,13 @@ class LPBetaClassifier(ClassifierFace):
         expansion = expand(prepared, mixed, np.array([fit.coef for fit in fits]), intercepts, balanced=True)
         outputs = np.array([fit.outputs for fit in fits]) * mixed.T[:, None, :]
         parts = contributions(np.ones(len(fits)), outputs, weight)
-        self.model_ = Learned(expansion, prepared.names, weights, parts, gram_info(prepared.gram))
+        self.model_ = Learned(
+            expansion,
+            prepared.names,
+            weights,
+            parts,
+            GramInfo(prepared.gram.kind, str(prepared.gram.dtype), prepared.gram.nbytes),
+        )
         self.__dict__.update(
             self.model_.attributes(),
             classes_=samples.classes,

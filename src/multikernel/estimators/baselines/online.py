@@ -41,10 +41,10 @@ from multikernel.estimators.validation import (
 from multikernel.kernels import Linear
 from multikernel.kernels.spec import named_entries
 from multikernel.solution import CONVERGED, INTERRUPTED, SETTLED
-from multikernel.training.core import Prepared, Settings
+from multikernel.training.core import Settings
 from multikernel.training.prepare import prepare, warn_constant
-from multikernel.training.publish import GramInfo, contributions, expand, gram_info
-from multikernel.training.repair import until_definite
+from multikernel.training.publish import GramInfo, contributions, expand
+from multikernel.training.repair import repaired_if_met
 from multikernel.training.targets import sample_costs
 
 _OWN = {
@@ -164,15 +164,14 @@ class OnlineMKL(ClassifierFace):
 
     def _learn_kernels(self, samples: Samples, sample: Sample, settings: Settings) -> None:
         """Learn from kernels; one that proves indefinite is repaired or refused, and learning begins again."""
-        c = len(samples.classes)
-
-        def work(kernels: Prepared) -> tuple[tuple[Result, Blocks], list[np.ndarray]]:
-            blocks = KernelBlocks(kernels.gram, c, self.average)
+        c, prepared = len(samples.classes), prepare(self.kernels, samples.X, samples.weight, settings)
+        while True:
+            blocks = KernelBlocks(prepared.gram, c, self.average)
             result = self._run(blocks, sample, settings)
-            return (result, blocks), [result.curvature]
-
-        prepared = prepare(self.kernels, samples.X, samples.weight, settings)
-        prepared, (result, blocks) = until_definite(prepared, settings, work)
+            definite = repaired_if_met(prepared, settings, [result.curvature])
+            if definite is prepared:
+                break
+            prepared = definite
         model: Coefficients = result.model
         if model.late is None:
             weights, coef = np.tile(model.m, (c, 1)), model.A
@@ -180,7 +179,14 @@ class OnlineMKL(ClassifierFace):
             weights = np.tile((result.norms > 0).astype(float), (c, 1))
             coef = np.stack([model.of(j) for j in range(len(prepared.names))])
         expansion = expand(prepared, weights, coef, np.zeros(c), balanced=False)
-        self._set_result(result, blocks, samples, expansion, prepared.names, gram_info(prepared.gram))
+        self._set_result(
+            result,
+            blocks,
+            samples,
+            expansion,
+            prepared.names,
+            GramInfo(prepared.gram.kind, str(prepared.gram.dtype), prepared.gram.nbytes),
+        )
         self.support_ = samples.kept[coef.any(axis=-1).reshape(-1, len(samples.kept)).any(axis=0)]
 
     def _make_features(self, X: Any, weight: np.ndarray | None) -> LinearFeatures:

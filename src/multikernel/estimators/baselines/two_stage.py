@@ -32,7 +32,7 @@ from multikernel.solution import CONVERGED
 from multikernel.threads import resolve_threads, single_threaded_blas
 from multikernel.training.mixture import SPARSE, Mixture, combined_kernel, linear_coefficients, make_mixture
 from multikernel.training.prepare import prepare
-from multikernel.training.publish import contributions, gram_info
+from multikernel.training.publish import GramInfo, contributions
 
 
 def _is_estimator(value: Any) -> bool:
@@ -152,7 +152,7 @@ class TwoStage(BaseMKL):
             weights_estimator_=rule,
             estimator_=model,
             status_=getattr(rule, "status_", CONVERGED),
-            gram_=gram_info(gram),
+            gram_=GramInfo(gram.kind, str(gram.dtype), gram.nbytes),
         )
         coef = linear_coefficients(model, gram.n_samples)
         if coef is not None:
