@@ -88,7 +88,12 @@ def quantile_distance(metric: str, X: Matrix, q: float, sample_weight: np.ndarra
         return 1.0
     # dividing by a power of two is exact, and keeps squares from overflowing
     unit = 2.0 ** math.frexp(largest)[1]
-    D = _condensed(metric, X / unit)
+    X = X / unit
+    if not sparse.issparse(X) and metric != "chi2" and (metric == "cityblock" or X.shape[1] <= MANY_COLUMNS):
+        D = pdist(X, metric)
+    else:
+        center = None if sparse.issparse(X) else X.mean(axis=0)
+        D = squareform(distances(metric, X, X, center), checks=False)
     # a third of three million pairs is the millionth pair, whatever the rounding of 1/3
     q *= 1 - ROUNDING
     if sample_weight is None:
@@ -121,14 +126,6 @@ def _sqeuclidean(X: Matrix, Y: Matrix, center: np.ndarray | None) -> np.ndarray:
             rows, cols = i[s : s + step], j[s : s + step]
             D[rows, cols] = row_norms(X[rows] - Y[cols], squared=True)
     return np.maximum(D, 0.0, out=D)
-
-
-def _condensed(metric: str, X: Matrix) -> np.ndarray:
-    """Return the distances of the pairs i < j, in the order of `numpy.triu_indices`."""
-    if not sparse.issparse(X) and metric != "chi2" and (metric == "cityblock" or X.shape[1] <= MANY_COLUMNS):
-        return pdist(X, metric)
-    center = None if sparse.issparse(X) else X.mean(axis=0)
-    return squareform(distances(metric, X, X, center), checks=False)
 
 
 def _quantile(D: np.ndarray, q: float) -> float:
