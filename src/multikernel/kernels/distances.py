@@ -44,18 +44,39 @@ def distances(metric: str, X: Matrix, Y: Matrix, center: np.ndarray | None = Non
         A point amid the samples, which becomes the origin where the metric uses inner products: these are
         then small, and so is their rounding.
     """
-    if metric == "sqeuclidean":
-        return _sqeuclidean(X, Y, center)
-    from sklearn.metrics.pairwise import additive_chi2_kernel, manhattan_distances  # slow to import
+    if metric == "chi2":
+        from sklearn.metrics.pairwise import additive_chi2_kernel  # slow to import
 
-    if metric == "cityblock":
-        return manhattan_distances(X, Y) if sparse.issparse(X) else cdist(X, Y, "cityblock")
-    D = np.empty((X.shape[0], Y.shape[0]))
-    # the compiled routine takes writeable arrays only, and writes to none
-    left = np.require(dense(X), requirements="W")
-    for j in range(0, Y.shape[0], ROWS):
-        D[:, j : j + ROWS] = additive_chi2_kernel(left, np.require(dense(Y[j : j + ROWS]), requirements="W"))
-    return np.negative(D, out=D)
+        D = np.empty((X.shape[0], Y.shape[0]))
+        # the compiled routine takes writeable arrays only, and writes to none
+        left = np.require(dense(X), requirements="W")
+        for start in range(0, Y.shape[0], ROWS):
+            cols = slice(start, start + ROWS)
+            D[:, cols] = additive_chi2_kernel(left, np.require(dense(Y[cols]), requirements="W"))
+        return np.negative(D, out=D)
+    if metric == "cityblock" and sparse.issparse(X):
+        from sklearn.metrics.pairwise import manhattan_distances  # slow to import
+
+        return manhattan_distances(X, Y)
+    if not sparse.issparse(X) and (metric == "cityblock" or X.shape[1] <= FEW_COLUMNS):
+        return cdist(X, Y, metric)
+    if center is not None and not sparse.issparse(X):
+        X, Y = X - center, Y - center
+    # |x|^2 + |z|^2 - 2 <x, z>
+    xx = row_norms(X, squared=True)[:, None]
+    D = safe_sparse_dot(X, Y.T, dense_output=True)
+    D *= -2.0
+    D += xx
+    D += row_norms(Y, squared=True)
+    # where most digits of the terms cancel, the sum is computed again from differences
+    close = D < math.sqrt(ROUNDING) * xx
+    if close.any():
+        i, j = np.nonzero(close)
+        step = max(1, BLOCK_BYTES // (8 * X.shape[1]))
+        for s in range(0, len(i), step):
+            left, right = i[s : s + step], j[s : s + step]
+            D[left, right] = row_norms(X[left] - Y[right], squared=True)
+    return np.maximum(D, 0.0, out=D)
 
 
 def quantile_distance(metric: str, X: Matrix, q: float, sample_weight: np.ndarray | None = None) -> float:
@@ -103,29 +124,6 @@ def quantile_distance(metric: str, X: Matrix, q: float, sample_weight: np.ndarra
         copies = np.maximum(sample_weight * (sample_weight - 1) / 2, 0).sum()
         value = _weighted_quantile(D, sample_weight[i] * sample_weight[j], copies, q)
     return unit * (math.sqrt(value) if metric == "sqeuclidean" else value) if value > 0 else 1.0
-
-
-def _sqeuclidean(X: Matrix, Y: Matrix, center: np.ndarray | None) -> np.ndarray:
-    """Return |x|^2 + |z|^2 - 2 <x, z>, or sums of squared differences where these are more exact or as fast."""
-    if not sparse.issparse(X):
-        if X.shape[1] <= FEW_COLUMNS:
-            return cdist(X, Y, "sqeuclidean")
-        if center is not None:
-            X, Y = X - center, Y - center
-    xx = row_norms(X, squared=True)[:, None]
-    D = safe_sparse_dot(X, Y.T, dense_output=True)
-    D *= -2.0
-    D += xx
-    D += row_norms(Y, squared=True)
-    # where most digits of the terms cancel, the sum is computed again from differences
-    close = D < math.sqrt(ROUNDING) * xx
-    if close.any():
-        i, j = np.nonzero(close)
-        step = max(1, BLOCK_BYTES // (8 * X.shape[1]))
-        for s in range(0, len(i), step):
-            rows, cols = i[s : s + step], j[s : s + step]
-            D[rows, cols] = row_norms(X[rows] - Y[cols], squared=True)
-    return np.maximum(D, 0.0, out=D)
 
 
 def _quantile(D: np.ndarray, q: float) -> float:
