@@ -109,9 +109,10 @@ class Point:
     def certificate(self) -> Certificate:
         """Bounds on the optimum that this point gives; the upper one is the primal value at the best intercept."""
         machine = self.problem.machine
-        upper, intercept = machine.primal(self.f, float(self.beta @ self.q), self.accuracy)
-        lower = machine.dual(self.a) - 0.5 * self.problem.mixing.support(self.q)[0]
-        return Certificate(upper, lower, intercept, machine.floor)
+        quad, dual = float(self.beta @ self.q), machine.dual(self.a)
+        upper, intercept = machine.primal(self.f, quad, self.accuracy)
+        lower = dual - 0.5 * self.problem.mixing.support(self.q)[0]
+        return Certificate(upper, lower, intercept, machine.floor, upper - (dual - 0.5 * quad))
 
     def set_weights(self, beta: np.ndarray) -> None:
         """Move to new weights."""
@@ -156,10 +157,6 @@ class Point:
         self.set_dual(machine.solve(self.combined, a, f, accuracy))
         gap = np.inf
         # again where rounding kept the machine from the accuracy asked for, as long as that halves the gap
-        while 2.0 * accuracy < (now := self.inner_gap()) < 0.5 * gap:
+        while 2.0 * accuracy < (now := self.certificate.inner_gap) < 0.5 * gap:
             gap = now
             self.set_dual(machine.solve(self.combined, self.a, self.f, accuracy))
-
-    def inner_gap(self) -> float:
-        """Primal minus dual value of the single-kernel problem at the current weights."""
-        return self.certificate.upper - (self.problem.machine.dual(self.a) - 0.5 * float(self.beta @ self.q))

@@ -117,8 +117,13 @@ def quantile_distance(metric: str, X: Matrix, q: float, sample_weight: np.ndarra
         D = squareform(distances(metric, X, X, center), checks=False)
     # a third of three million pairs is the millionth pair, whatever the rounding of 1/3
     q *= 1 - ROUNDING
+    value = 0.0
     if sample_weight is None:
-        value = _quantile(D, q)
+        # of all distances, or of the positive ones where that is zero
+        for values in (D, D[D > 0]):
+            if value == 0.0 and len(values):
+                r = max(math.ceil(q * len(values)), 1) - 1
+                value = float(np.partition(values, r)[r])
     else:
         i, j = np.triu_indices(X.shape[0], 1)
         copies = np.maximum(sample_weight * (sample_weight - 1) / 2, 0).sum()
@@ -126,18 +131,11 @@ def quantile_distance(metric: str, X: Matrix, q: float, sample_weight: np.ndarra
     return unit * (math.sqrt(value) if metric == "sqeuclidean" else value) if value > 0 else 1.0
 
 
-def _quantile(D: np.ndarray, q: float) -> float:
-    """Return the q-quantile of all distances, of the positive ones where it is zero, or zero."""
-    for values in (D, D[D > 0]):
-        if len(values):
-            r = max(math.ceil(q * len(values)), 1) - 1
-            if (value := float(np.partition(values, r)[r])) > 0:
-                return value
-    return 0.0
-
-
 def _weighted_quantile(D: np.ndarray, weight: np.ndarray, copies: float, q: float) -> float:
-    """Return the same for distances with weights, and pairs of the total weight ``copies`` at distance zero."""
+    """Return the q-quantile of weighted distances, of the positive ones where it is zero, or zero.
+
+    Pairs of the total weight ``copies`` are at distance zero beside them.
+    """
     order = np.argsort(D, kind="stable")
     order = order[weight[order] > 0]
     values = D[order]
