@@ -116,14 +116,6 @@ class KernelBank:
         """The number p of kernels."""
         return len(self.kernels)
 
-    @property
-    def known_psd(self) -> np.ndarray:
-        """Which kernels are positive semidefinite by construction, bool of shape (p,)."""
-        known = np.zeros(len(self.kernels), bool)
-        for k, kernel in enumerate(self.kernels):
-            known[k] = kernel.positive_semidefinite
-        return known
-
     def without_features(self) -> list[str]:
         """Return the names of the kernels that have no explicit features."""
         return [name for name, kernel in zip(self.names, self.kernels, strict=True) if not kernel.has_features]

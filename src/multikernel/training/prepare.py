@@ -178,7 +178,8 @@ def prepare_computed(
     if by_features and takes_features(bank, settings):
         return prepare_features(bank, samples, weight, settings)
     share, team = np.full(n, 1.0 / n) if weight is None else weight / weight.sum(), Team(settings.n_threads)
-    diag, known_psd = bank.raw_diags(samples), bank.known_psd
+    diag = bank.raw_diags(samples)
+    known_psd = np.array([kernel.positive_semidefinite for kernel in bank.kernels], bool)
     # kernels that are stored as they are, their normalisation a factor, and need no check
     plain = known_psd & DIVIDING.issuperset(bank.steps)
     dtype = storage_dtype(p, n)
