@@ -307,5 +307,5 @@ def times_columns(
         return out
     for start in range(0, len(idx), ROWS):
         rows = idx[start : start + ROWS]
-        out += matrix[rows].astype(np.float64).T @ (scale * delta[rows])
+        out += matrix[rows].astype(np.float64, copy=False).T @ (scale * delta[rows])
     return out

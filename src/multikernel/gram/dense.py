@@ -16,9 +16,13 @@ from operator import attrgetter
 
 import numpy as np
 
-from multikernel.gram.dense_loops import add_combined_rows, add_outputs, add_products, add_scaled_rows, read_only
+from multikernel.gram.combined import times_columns
+from multikernel.gram.dense_loops import add_combined_rows, add_outputs, add_scaled_rows, read_only
 from multikernel.gram.host import HostGram
 from multikernel.threads import Team
+
+# fraction of the rows below which they are copied and multiplied by the library: a copy against a pass over all rows
+_FEW = 0.25
 
 
 @dataclass(frozen=True)
@@ -130,7 +134,7 @@ class DenseGram(HostGram):
         if v.ndim > 1:
             # one kernel to a thread
             for lo, hi in self.team.split(len(kernels)):
-                calls.append(partial(self._add_columns, F[lo:hi], idx, delta, kernels[lo:hi]))
+                calls.append(partial(self._set_columns, F[lo:hi], idx, v, kernels[lo:hi]))
             self.team.run(calls)
             return F
         s, u, A, B = self.form.scale[kernels], self.form.u, self.form.A, self.form.B
@@ -151,16 +155,17 @@ class DenseGram(HostGram):
             F -= np.einsum("kit,kt->ki", B, np.einsum("krt,r->kt", A[:, idx], delta))
         return F
 
-    def _add_columns(self, F, idx, delta, kernels):
-        """F_k += K~_k[:, idx] delta for zero F and delta of shape (m, c), one kernel after the other."""
+    def _set_columns(self, F, idx, v, kernels):
+        """F_k = K~_k v for v of shape (n, c), zero but for the rows ``idx``, one kernel after the other."""
+        whole, alone = len(idx) >= _FEW * len(v), Team()
         s, u, A, B = self.form.scale, self.form.u, self.form.A, self.form.B
         for at, members, K in self._members(kernels):
             for j, k, member in zip(at, kernels[at], members, strict=True):
-                add_products(K[member], idx, s[k] * (delta if u is None else u[k, idx, None] * delta), F[j])
+                F[j] = times_columns(K[member], s[k], v if u is None else u[k, :, None] * v, idx, whole, alone)
                 if u is not None:
                     F[j] *= u[k, :, None]
                 if A is not None and B is not None:
-                    F[j] -= A[k] @ (B[k, idx].T @ delta) + B[k] @ (A[k, idx].T @ delta)
+                    F[j] -= A[k] @ (B[k, idx].T @ v[idx]) + B[k] @ (A[k, idx].T @ v[idx])
 
     def stored(self, kernel=None):
         if self.form.u is not None or self.form.A is not None:
