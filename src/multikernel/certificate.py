@@ -25,6 +25,8 @@ class Certificate:
 
     Attributes
     ----------
+    inner_gap : float
+        Primal minus dual value of the single-kernel problem at the current weights.
     gap : float
         upper - lower, at least zero.
     size : float
@@ -37,6 +39,7 @@ class Certificate:
     lower: float
     intercept: Any
     floor: float
+    inner_gap: float = np.inf
     gap: float = field(init=False)
     size: float = field(init=False)
     relative: float = field(init=False)

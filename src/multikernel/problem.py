@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -107,24 +106,20 @@ class Point:
         return self.outputs.mix(self.beta)
 
     @cached_property
-    def primal(self) -> tuple[float, Any]:
-        """Primal value of the combined kernel at its best intercept, and that intercept."""
-        return self.problem.machine.primal(self.f, float(self.beta @ self.q), self.accuracy)
-
-    @cached_property
     def certificate(self) -> Certificate:
-        """Bounds on the optimum that this point gives."""
+        """Bounds on the optimum that this point gives; the upper one is the primal value at the best intercept."""
         machine = self.problem.machine
-        upper, intercept = self.primal
-        lower = machine.dual(self.a) - 0.5 * self.problem.mixing.support(self.q)[0]
-        return Certificate(upper, lower, intercept, machine.floor)
+        quad, dual = float(self.beta @ self.q), machine.dual(self.a)
+        upper, intercept = machine.primal(self.f, quad, self.accuracy)
+        lower = dual - 0.5 * self.problem.mixing.support(self.q)[0]
+        return Certificate(upper, lower, intercept, machine.floor, upper - (dual - 0.5 * quad))
 
     def set_weights(self, beta: np.ndarray) -> None:
         """Move to new weights."""
         if not np.array_equal(beta, self.beta):
             self.beta = beta
             self.combined.set_weights(beta)
-            for name in ("f", "primal", "certificate"):
+            for name in ("f", "certificate"):
                 self.__dict__.pop(name, None)
 
     def set_dual(self, a: np.ndarray, known: tuple[np.ndarray, np.ndarray] | None = None) -> None:
@@ -137,7 +132,7 @@ class Point:
             self._outputs.update(a, others)
             self._outputs.put(*known)
         self.a = a
-        for name in ("q", "f", "primal", "certificate"):
+        for name in ("q", "f", "certificate"):
             self.__dict__.pop(name, None)
 
     def take_kernels(self, kernels: np.ndarray, beta: np.ndarray, mixing: Mixing) -> Point:
@@ -162,10 +157,6 @@ class Point:
         self.set_dual(machine.solve(self.combined, a, f, accuracy))
         gap = np.inf
         # again where rounding kept the machine from the accuracy asked for, as long as that halves the gap
-        while 2.0 * accuracy < (now := self.inner_gap()) < 0.5 * gap:
+        while 2.0 * accuracy < (now := self.certificate.inner_gap) < 0.5 * gap:
             gap = now
             self.set_dual(machine.solve(self.combined, self.a, self.f, accuracy))
-
-    def inner_gap(self) -> float:
-        """Primal minus dual value of the single-kernel problem at the current weights."""
-        return self.primal[0] - (self.problem.machine.dual(self.a) - 0.5 * float(self.beta @ self.q))

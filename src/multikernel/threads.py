@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import cache
 from itertools import pairwise
 from operator import call
@@ -73,6 +74,7 @@ def single_threaded_blas() -> Iterator[None]:
                 limit.restore_original_limits()
 
 
+@dataclass(eq=False)
 class Team:
     """``n_threads`` workers, started on first use.
 
@@ -82,9 +84,8 @@ class Team:
         Number of workers; 1 runs everything in the calling thread.
     """
 
-    def __init__(self, n_threads: int = 1) -> None:
-        self.n_threads = n_threads
-        self._pool: ThreadPoolExecutor | None = None
+    n_threads: int = 1
+    _pool: ThreadPoolExecutor | None = field(default=None, init=False, repr=False)
 
     def __getstate__(self) -> dict:
         return {"n_threads": self.n_threads, "_pool": None}

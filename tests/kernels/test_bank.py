@@ -177,7 +177,7 @@ def test_bank():
         "two: rbf(width=1)",
         "two: rbf(width=2)",
     ]
-    assert bank.known_psd.tolist() == [True, True, True, False, True, True]
+    assert [kernel.positive_semidefinite for kernel in bank.kernels] == [True, True, True, False, True, True]
     assert bank.steps == ("variance",) and not hasattr(spec[0], "n_features_in_")
     np.testing.assert_allclose(bank.raw(2, frame[:3], frame), X[:3][:, [3, 0]] @ X[:, [3, 0]].T)
     np.testing.assert_allclose(bank.raw_diag(2, frame), (X[:, [3, 0]] ** 2).sum(axis=1))
@@ -332,4 +332,4 @@ def test_gaussian_process_kernels():
     np.testing.assert_allclose(bank.raw(0, X), gp.RBF(2.0)(X[:, :2]), rtol=1e-12)
     np.testing.assert_allclose(bank.raw_diag(0, X), np.ones(30))
     np.testing.assert_allclose(bank.raw_diag(1, X), gp.DotProduct().diag(X))
-    assert not bank.known_psd[0]
+    assert not bank.kernels[0].positive_semidefinite

@@ -98,7 +98,7 @@ def test_one_kernel_at_any_cost(loss, C, fit_intercept):
     point = Point(Problem(DenseGram(stack[:1]), machine, mixing_for(1)))
     start = machine.primal(point.f, 0.0)[0]
     point.solve(1e-9 * start)
-    assert point.inner_gap() <= 2e-9 * start
+    assert point.certificate.inner_gap <= 2e-9 * start
 
 
 def test_float32_kernels_are_certified_in_float64():

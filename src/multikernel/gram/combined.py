@@ -235,10 +235,10 @@ class HostCombined(Combined):
         rows = self._rows
         rows.ensure(idx)
         out = np.empty((len(idx), len(idx)), rows.matrix.dtype if dtype is None else dtype)
-        self.team.run(
-            partial(gather_block, rows.matrix, rows.scale, idx, lo, hi, out)
-            for lo, hi in self.team.split(len(idx), 32, len(idx) * out.itemsize)
-        )
+        calls = []
+        for lo, hi in self.team.split(len(idx), 32, len(idx) * out.itemsize):
+            calls.append(partial(gather_block, rows.matrix, rows.scale, idx, lo, hi, out))
+        self.team.run(calls)
         return out
 
     def apply(self, delta: np.ndarray, exact: bool = True) -> np.ndarray:
@@ -256,12 +256,10 @@ class HostCombined(Combined):
         if delta.ndim > 1:
             return times_columns(rows.matrix, rows.scale, delta, idx, bool(rows.have.all()), team)
         out = np.zeros((1, n))
-        D = rows.scale * delta[None, idx]
-        which = np.zeros(1, np.intp)
-        team.run(
-            partial(add_outputs, rows.matrix[None], which, idx, D, 0, 1, lo, hi, out)
-            for lo, hi in team.split(n, 256, len(idx) * rows.matrix.itemsize)
-        )
+        D, which, calls = rows.scale * delta[None, idx], np.zeros(1, np.intp), []
+        for lo, hi in team.split(n, 256, len(idx) * rows.matrix.itemsize):
+            calls.append(partial(add_outputs, rows.matrix[None], which, idx, D, 0, 1, lo, hi, out))
+        team.run(calls)
         return out[0]
 
 
@@ -302,11 +300,12 @@ def times_columns(
     """
     out = np.zeros(delta.shape)
     if whole:
-        columns = np.ascontiguousarray(scale * delta.T)
-        spans = team.split(len(matrix), 64)
-        team.run(partial(add_row_products, matrix[lo:hi], columns, out[lo:hi]) for lo, hi in spans)
+        columns, calls = np.ascontiguousarray(scale * delta.T), []
+        for lo, hi in team.split(len(matrix), 64):
+            calls.append(partial(add_row_products, matrix[lo:hi], columns, out[lo:hi]))
+        team.run(calls)
         return out
     for start in range(0, len(idx), ROWS):
         rows = idx[start : start + ROWS]
-        out += matrix[rows].astype(np.float64).T @ (scale * delta[rows])
+        out += matrix[rows].astype(np.float64, copy=False).T @ (scale * delta[rows])
     return out

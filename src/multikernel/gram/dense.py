@@ -11,13 +11,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial, reduce
+from functools import partial
+from operator import attrgetter
 
 import numpy as np
 
-from multikernel.gram.dense_loops import add_combined_rows, add_outputs, add_products, add_scaled_rows, read_only
+from multikernel.gram.combined import times_columns
+from multikernel.gram.dense_loops import add_combined_rows, add_outputs, add_scaled_rows, read_only
 from multikernel.gram.host import HostGram
 from multikernel.threads import Team
+
+# fraction of the rows below which they are copied and multiplied by the library: a copy against a pass over all rows
+_FEW = 0.25
 
 
 @dataclass(frozen=True)
@@ -59,13 +64,13 @@ class DenseGram(HostGram):
             self._groups = [read_only(kernels)]
         else:
             self._groups = [read_only(np.asarray(K))[None] for K in kernels]
-        self._first = np.cumsum([0] + [len(K) for K in self._groups])
+        self._first = np.cumsum([0, *map(len, self._groups)])
         self.n_kernels = int(self._first[-1])
         self.n_samples = self._groups[0].shape[1]
-        self.dtype = reduce(np.promote_types, [K.dtype for K in self._groups])
+        self.dtype = np.result_type(*self._groups)
         self.form = form or AffineForm(np.ones(self.n_kernels))
         self.team = Team(n_threads)
-        self.nbytes = sum([K.nbytes for K in self._groups]) if owned else 0
+        self.nbytes = sum(map(attrgetter("nbytes"), self._groups)) if owned else 0
         self._diag: np.ndarray | None = None
 
     def raw(self, kernel: int) -> np.ndarray:
@@ -94,7 +99,9 @@ class DenseGram(HostGram):
     def diag(self):
         if self._diag is None:
             s, u, A, B = self.form.scale, self.form.u, self.form.A, self.form.B
-            d = np.concatenate([np.diagonal(K, axis1=1, axis2=2) for K in self._groups], dtype=np.float64)
+            d = np.empty((self.n_kernels, self.n_samples))
+            for first, K in zip(self._first, self._groups, strict=False):
+                d[first : first + len(K)] = np.diagonal(K, axis1=1, axis2=2)
             d = s[:, None] * (d if u is None else u**2 * d)
             self._diag = d if A is None or B is None else d - 2 * np.einsum("kit,kit->ki", A, B)
         return self._diag
@@ -108,8 +115,10 @@ class DenseGram(HostGram):
             loop = partial(add_combined_rows, K, kernels, coef[at])
             if u is not None:
                 loop = partial(add_scaled_rows, K, kernels, coef[at], u[active[at]].astype(out.dtype))
-            spans = self.team.split(len(rows), 4, len(at) * self.n_samples * K.itemsize)
-            self.team.run(partial(loop, rows, slots, lo, hi, fresh, out) for lo, hi in spans)
+            calls = []
+            for lo, hi in self.team.split(len(rows), 4, len(at) * self.n_samples * K.itemsize):
+                calls.append(partial(loop, rows, slots, lo, hi, fresh, out))
+            self.team.run(calls)
             fresh = False
         if fresh:
             out[slots] = 0
@@ -121,15 +130,15 @@ class DenseGram(HostGram):
     def apply(self, v, kernels=None):
         kernels = np.arange(self.n_kernels) if kernels is None else np.asarray(kernels)
         idx = np.flatnonzero(v if v.ndim == 1 else v.any(axis=1))
-        F, delta = np.zeros((len(kernels), *v.shape)), v[idx]
+        F, delta, calls = np.zeros((len(kernels), *v.shape)), v[idx], []
         if v.ndim > 1:
             # one kernel to a thread
-            spans = self.team.split(len(kernels))
-            self.team.run(partial(self._add_columns, F[lo:hi], idx, delta, kernels[lo:hi]) for lo, hi in spans)
+            for lo, hi in self.team.split(len(kernels)):
+                calls.append(partial(self._set_columns, F[lo:hi], idx, v, kernels[lo:hi]))
+            self.team.run(calls)
             return F
         s, u, A, B = self.form.scale[kernels], self.form.u, self.form.A, self.form.B
         D = s[:, None] * (delta if u is None else u[kernels][:, idx] * delta)
-        calls = []
         for at, members, K in self._members(kernels):
             Dg, Fg = D[at], F[at[0] : at[-1] + 1]  # members of a group are consecutive
             wide = len(at) < self.team.n_threads
@@ -146,16 +155,17 @@ class DenseGram(HostGram):
             F -= np.einsum("kit,kt->ki", B, np.einsum("krt,r->kt", A[:, idx], delta))
         return F
 
-    def _add_columns(self, F, idx, delta, kernels):
-        """F_k += K~_k[:, idx] delta for zero F and delta of shape (m, c), one kernel after the other."""
+    def _set_columns(self, F, idx, v, kernels):
+        """F_k = K~_k v for v of shape (n, c), zero but for the rows ``idx``, one kernel after the other."""
+        whole, alone = len(idx) >= _FEW * len(v), Team()
         s, u, A, B = self.form.scale, self.form.u, self.form.A, self.form.B
         for at, members, K in self._members(kernels):
             for j, k, member in zip(at, kernels[at], members, strict=True):
-                add_products(K[member], idx, s[k] * (delta if u is None else u[k, idx, None] * delta), F[j])
+                F[j] = times_columns(K[member], s[k], v if u is None else u[k, :, None] * v, idx, whole, alone)
                 if u is not None:
                     F[j] *= u[k, :, None]
                 if A is not None and B is not None:
-                    F[j] -= A[k] @ (B[k, idx].T @ delta) + B[k] @ (A[k, idx].T @ delta)
+                    F[j] -= A[k] @ (B[k, idx].T @ v[idx]) + B[k] @ (A[k, idx].T @ v[idx])
 
     def stored(self, kernel=None):
         if self.form.u is not None or self.form.A is not None:

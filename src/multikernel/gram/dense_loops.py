@@ -169,31 +169,6 @@ def gather_block(M, scale, idx, first, last, out):
             o[c] = scale * row[idx[c]]
 
 
-# fraction of the rows below which they are copied and multiplied by the library: a copy against a pass over all rows
-_FEW = 0.25
-
-
-def add_products(K: np.ndarray, idx: np.ndarray, D: np.ndarray, out: np.ndarray) -> None:
-    """out += K[:, idx] D, the rows of the symmetric K standing for its columns.
-
-    Sets: out, of shape (n, c), float64.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> out = np.zeros((2, 1))
-    >>> add_products(np.array([[2.0, 1.0], [1.0, 3.0]]), np.array([1]), np.array([[2.0]]), out)
-    >>> out.ravel()
-    array([2., 6.])
-    """
-    if len(idx) < _FEW * len(K):
-        out += K[idx].astype(np.float64, copy=False).T @ D
-        return
-    columns = np.zeros((D.shape[1], len(K)))
-    columns[:, idx] = D.T
-    add_row_products(K, columns, out)
-
-
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
 def add_row_products(K, V, out):
     """out[i, c] += sum_j K[i, j] V[c, j], four rows and two columns at a time; an odd last column is read twice."""

@@ -30,8 +30,8 @@ from multikernel.kernels.sequences.degree import WeightedDegree
 class FeatureKernel(Kernel):
     """Base class of the kernels with a bounded number of features; a subclass defines `_features`."""
 
-    _psd = True
-    _explicit = True
+    positive_semidefinite = True
+    has_features = True
 
     def features(self, X) -> np.ndarray | sparse.csr_array:
         """Return phi(x_i) as the rows of a dense or sparse matrix."""

@@ -119,14 +119,6 @@ class KernelBank:
         """The number p of kernels."""
         return len(self.kernels)
 
-    @property
-    def known_psd(self) -> np.ndarray:
-        """Which kernels are positive semidefinite by construction, bool of shape (p,)."""
-        known = np.zeros(len(self.kernels), bool)
-        for k, kernel in enumerate(self.kernels):
-            known[k] = kernel.positive_semidefinite
-        return known
-
     def without_features(self) -> list[str]:
         """Return the names of the kernels that have no explicit features."""
         return [name for name, kernel in zip(self.names, self.kernels, strict=True) if not kernel.has_features]
@@ -141,16 +133,15 @@ class KernelBank:
 
     def raw_diag(self, k: int, X) -> np.ndarray:
         """Return the raw values k(x, x) of kernel k on whole samples, float64 of shape (m,)."""
-        with _named(self.names[k]):
-            kernel = self.kernels[k]
-            return finite(kernel._diag(kernel._check(self.select(k, X))), _NOT_FINITE)
+        return self.take([k]).raw_diags(X)[0]
 
     def raw_diags(self, X) -> np.ndarray:
         """Return the raw values k(x, x) of all kernels on whole samples, float64 of shape (p, m)."""
-        diags = np.empty((len(self.kernels), len_of(X)))
-        for k in range(len(self.kernels)):
-            diags[k] = self.raw_diag(k, X)
-        return diags
+        diags = []
+        for k, kernel in enumerate(self.kernels):
+            with _named(self.names[k]):
+                diags.append(finite(kernel._diag(kernel._check(self.select(k, X))), _NOT_FINITE))
+        return np.array(diags)
 
     def raw_each(
         self, X1, X2=None, kernels: Sequence[int] | None = None, dtype: np.dtype | type = np.float64

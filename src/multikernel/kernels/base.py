@@ -31,14 +31,9 @@ class Kernel(BaseEstimator):
     """Base class of all kernels.
 
     A subclass defines `_cross`, `_diag` and, where it has parameters, `_learn`; on samples that are not
-    vectors it also defines `_check`. All other methods build on these.
+    vectors it also defines `_check`. All other methods build on these. It says ``positive_semidefinite = True`` and
+    ``has_features = True`` where they hold, or defines the properties where its parameters decide.
     """
-
-    # the value of `positive_semidefinite`, unless a subclass decides by its parameters
-    _psd = False
-
-    # the value of `has_features`, likewise
-    _explicit = False
 
     # NumPy scalars and arrays leave `2.0 * kernel` to the kernel
     __array_ufunc__ = None
@@ -46,12 +41,12 @@ class Kernel(BaseEstimator):
     @property
     def positive_semidefinite(self) -> bool:
         """Whether every Gram matrix of this kernel is positive semidefinite by construction."""
-        return self._psd
+        return False
 
     @property
     def has_features(self) -> bool:
         """Whether `multikernel.kernels.feature_maps` has explicit features of this kernel, once it is fitted."""
-        return self._explicit
+        return False
 
     def fit(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> Kernel:
         """Learn the parameters that depend on the training samples.

@@ -44,18 +44,39 @@ def distances(metric: str, X: Matrix, Y: Matrix, center: np.ndarray | None = Non
         A point amid the samples, which becomes the origin where the metric uses inner products: these are
         then small, and so is their rounding.
     """
-    if metric == "sqeuclidean":
-        return _sqeuclidean(X, Y, center)
-    from sklearn.metrics.pairwise import additive_chi2_kernel, manhattan_distances  # slow to import
+    if metric == "chi2":
+        from sklearn.metrics.pairwise import additive_chi2_kernel  # slow to import
 
-    if metric == "cityblock":
-        return manhattan_distances(X, Y) if sparse.issparse(X) else cdist(X, Y, "cityblock")
-    D = np.empty((X.shape[0], Y.shape[0]))
-    # the compiled routine takes writeable arrays only, and writes to none
-    left = np.require(dense(X), requirements="W")
-    for j in range(0, Y.shape[0], ROWS):
-        D[:, j : j + ROWS] = additive_chi2_kernel(left, np.require(dense(Y[j : j + ROWS]), requirements="W"))
-    return np.negative(D, out=D)
+        D = np.empty((X.shape[0], Y.shape[0]))
+        # the compiled routine takes writeable arrays only, and writes to none
+        left = np.require(dense(X), requirements="W")
+        for start in range(0, Y.shape[0], ROWS):
+            cols = slice(start, start + ROWS)
+            D[:, cols] = additive_chi2_kernel(left, np.require(dense(Y[cols]), requirements="W"))
+        return np.negative(D, out=D)
+    if metric == "cityblock" and sparse.issparse(X):
+        from sklearn.metrics.pairwise import manhattan_distances  # slow to import
+
+        return manhattan_distances(X, Y)
+    if not sparse.issparse(X) and (metric == "cityblock" or X.shape[1] <= FEW_COLUMNS):
+        return cdist(X, Y, metric)
+    if center is not None and not sparse.issparse(X):
+        X, Y = X - center, Y - center
+    # |x|^2 + |z|^2 - 2 <x, z>
+    xx = row_norms(X, squared=True)[:, None]
+    D = safe_sparse_dot(X, Y.T, dense_output=True)
+    D *= -2.0
+    D += xx
+    D += row_norms(Y, squared=True)
+    # where most digits of the terms cancel, the sum is computed again from differences
+    close = D < math.sqrt(ROUNDING) * xx
+    if close.any():
+        i, j = np.nonzero(close)
+        step = max(1, BLOCK_BYTES // (8 * X.shape[1]))
+        for s in range(0, len(i), step):
+            left, right = i[s : s + step], j[s : s + step]
+            D[left, right] = row_norms(X[left] - Y[right], squared=True)
+    return np.maximum(D, 0.0, out=D)
 
 
 def quantile_distance(metric: str, X: Matrix, q: float, sample_weight: np.ndarray | None = None) -> float:
@@ -88,11 +109,21 @@ def quantile_distance(metric: str, X: Matrix, q: float, sample_weight: np.ndarra
         return 1.0
     # dividing by a power of two is exact, and keeps squares from overflowing
     unit = 2.0 ** math.frexp(largest)[1]
-    D = _condensed(metric, X / unit)
+    X = X / unit
+    if not sparse.issparse(X) and metric != "chi2" and (metric == "cityblock" or X.shape[1] <= MANY_COLUMNS):
+        D = pdist(X, metric)
+    else:
+        center = None if sparse.issparse(X) else X.mean(axis=0)
+        D = squareform(distances(metric, X, X, center), checks=False)
     # a third of three million pairs is the millionth pair, whatever the rounding of 1/3
     q *= 1 - ROUNDING
+    value = 0.0
     if sample_weight is None:
-        value = _quantile(D, q)
+        # of all distances, or of the positive ones where that is zero
+        for values in (D, D[D > 0]):
+            if value == 0.0 and len(values):
+                r = max(math.ceil(q * len(values)), 1) - 1
+                value = float(np.partition(values, r)[r])
     else:
         i, j = np.triu_indices(X.shape[0], 1)
         copies = np.maximum(sample_weight * (sample_weight - 1) / 2, 0).sum()
@@ -100,49 +131,11 @@ def quantile_distance(metric: str, X: Matrix, q: float, sample_weight: np.ndarra
     return unit * (math.sqrt(value) if metric == "sqeuclidean" else value) if value > 0 else 1.0
 
 
-def _sqeuclidean(X: Matrix, Y: Matrix, center: np.ndarray | None) -> np.ndarray:
-    """Return |x|^2 + |z|^2 - 2 <x, z>, or sums of squared differences where these are more exact or as fast."""
-    if not sparse.issparse(X):
-        if X.shape[1] <= FEW_COLUMNS:
-            return cdist(X, Y, "sqeuclidean")
-        if center is not None:
-            X, Y = X - center, Y - center
-    xx = row_norms(X, squared=True)[:, None]
-    D = safe_sparse_dot(X, Y.T, dense_output=True)
-    D *= -2.0
-    D += xx
-    D += row_norms(Y, squared=True)
-    # where most digits of the terms cancel, the sum is computed again from differences
-    close = D < math.sqrt(ROUNDING) * xx
-    if close.any():
-        i, j = np.nonzero(close)
-        step = max(1, BLOCK_BYTES // (8 * X.shape[1]))
-        for s in range(0, len(i), step):
-            rows, cols = i[s : s + step], j[s : s + step]
-            D[rows, cols] = row_norms(X[rows] - Y[cols], squared=True)
-    return np.maximum(D, 0.0, out=D)
-
-
-def _condensed(metric: str, X: Matrix) -> np.ndarray:
-    """Return the distances of the pairs i < j, in the order of `numpy.triu_indices`."""
-    if not sparse.issparse(X) and metric != "chi2" and (metric == "cityblock" or X.shape[1] <= MANY_COLUMNS):
-        return pdist(X, metric)
-    center = None if sparse.issparse(X) else X.mean(axis=0)
-    return squareform(distances(metric, X, X, center), checks=False)
-
-
-def _quantile(D: np.ndarray, q: float) -> float:
-    """Return the q-quantile of all distances, of the positive ones where it is zero, or zero."""
-    for values in (D, D[D > 0]):
-        if len(values):
-            r = max(math.ceil(q * len(values)), 1) - 1
-            if (value := float(np.partition(values, r)[r])) > 0:
-                return value
-    return 0.0
-
-
 def _weighted_quantile(D: np.ndarray, weight: np.ndarray, copies: float, q: float) -> float:
-    """Return the same for distances with weights, and pairs of the total weight ``copies`` at distance zero."""
+    """Return the q-quantile of weighted distances, of the positive ones where it is zero, or zero.
+
+    Pairs of the total weight ``copies`` are at distance zero beside them.
+    """
     order = np.argsort(D, kind="stable")
     order = order[weight[order] > 0]
     values = D[order]

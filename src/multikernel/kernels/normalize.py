@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -89,43 +90,67 @@ def learn_normalizer(
     diag = np.asarray(diag, dtype=np.float64)
     if steps and not np.isfinite(diag).all():
         raise ValueError(f"The kernel '{name}' has NaN or infinity on its diagonal.")
-    learner = _Learner(diag, matvec, sample_weight, name, row_sums)
+    n, product = len(diag), None
+    if row_sums is not None and sample_weight is None:
+        product = np.asarray(row_sums, dtype=np.float64) / n
+    weight = np.ones(n) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    p = weight / weight.sum()
+    form = _Form(diag, matvec, p, name, product, np.zeros((n, 0)), np.zeros((n, 0)))
     for step in steps:
-        getattr(learner, step)()
-    A, B = (learner.A, learner.B) if learner.A.shape[1] else (None, None)
-    parts, centred, needs_diag = tuple(learner.parts), "center" in steps, "cosine" in steps
-    return FittedNormalizer(
-        steps, len(diag), learner.scale, learner.u, A, B, learner.degenerate, parts, centred, needs_diag
-    )
+        d, size, r = form.statistics(step in ("variance", "center"))
+        if step == "cosine":
+            form.divide_by_lengths(d, size)
+        elif step == "center":
+            form.remove_mean(d, size, r, sample_weight is not None)
+        else:
+            form.divide(p @ d - p @ r, p @ size)
+    A, B = (form.A, form.B) if form.A.shape[1] else (None, None)
+    parts, centred, needs_diag = tuple(form.parts), "center" in steps, "cosine" in steps
+    return FittedNormalizer(steps, n, form.scale, form.u, A, B, form.degenerate, parts, centred, needs_diag)
 
 
-class _Learner:
-    """The affine form of the steps so far, and the statistics that the next step needs; one method for each step."""
+@dataclass
+class _Form:
+    """The affine form of the steps so far, of the kernel with this diagonal and these products."""
 
-    def __init__(self, diag, matvec, sample_weight, name, row_sums):
-        n = len(diag)
-        self.diag, self.matvec, self.name = diag, matvec, name
-        self.weighted = sample_weight is not None
-        weight = np.asarray(sample_weight, dtype=np.float64) if self.weighted else np.ones(n)
-        self.p = weight / weight.sum()
-        self.scale, self.u, self.degenerate = 1.0, None, False
-        self.A, self.B, self.parts = np.zeros((n, 0)), np.zeros((n, 0)), []
-        # K (u * p), as long as u does not change
-        self.product = None
-        if row_sums is not None and not self.weighted:
-            self.product = np.asarray(row_sums, dtype=np.float64) / n
+    diag: np.ndarray
+    matvec: Callable[[np.ndarray], np.ndarray]
+    p: np.ndarray
+    name: str
+    product: np.ndarray | None  # K (u * p), as long as u does not change
+    A: np.ndarray
+    B: np.ndarray
+    scale: float = 1.0
+    u: np.ndarray | None = None
+    degenerate: bool = False
+    parts: list = field(default_factory=list)
 
-    def variance(self):
-        d, size = self._diagonal()
-        r = self._means()
-        self._divide(self.p @ d - self.p @ r, self.p @ size)
+    def statistics(self, with_means: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the diagonal, the sum of the sizes of its terms, and the means K~ p of the rows or, without, zeros."""
+        u = 1.0 if self.u is None else self.u
+        d = self.diag * self.scale * u**2
+        taken = 2 * self.A * self.B
+        d, size = d - taken.sum(axis=1), np.abs(d) + np.abs(taken).sum(axis=1)
+        if not with_means:
+            return d, size, np.zeros_like(d)
+        if self.product is None:
+            self.product = np.asarray(self.matvec(u * self.p), dtype=np.float64)
+            if not np.isfinite(self.product).all():
+                raise ValueError(f"The kernel '{self.name}' has NaN or infinity among its values.")
+        means = self.scale * u * self.product - self.A @ (self.B.T @ self.p) - self.B @ (self.A.T @ self.p)
+        return d, size, means
 
-    def trace(self):
-        d, size = self._diagonal()
-        self._divide(self.p @ d, self.p @ size)
+    def divide(self, by: float, size: float) -> None:
+        """Divide by a number, unless it is zero up to rounding: ``size`` is the sum of the sizes of its terms."""
+        if by <= ROUNDING * size:
+            self.degenerate = True
+            return
+        self.scale = float(self.scale / by)
+        self.A = self.A / by
+        self.parts.append(DivideBy(float(by)))
 
-    def cosine(self):
-        d, size = self._diagonal()
+    def divide_by_lengths(self, d: np.ndarray, size: np.ndarray) -> None:
+        """Give every sample the length one."""
         negative = d < -ROUNDING * size
         if negative.any():
             raise ValueError(
@@ -139,11 +164,10 @@ class _Learner:
         self.degenerate |= not inverse.any()
         self.parts.append(UnitDiagonal(inverse))
 
-    def center(self):
-        d, size = self._diagonal()
-        r = self._means()
+    def remove_mean(self, d: np.ndarray, size: np.ndarray, r: np.ndarray, weighted: bool) -> None:
+        """Move the origin to the mean of the samples."""
         m = float(self.p @ r)
-        self.parts.append(RemoveMean(self.p if self.weighted else None, r, m))
+        self.parts.append(RemoveMean(self.p if weighted else None, r, m))
         if self.p @ d - m <= ROUNDING * (self.p @ size):
             # the variance is zero: the kernel is constant, unless it is indefinite and some |x - mean|^2 is not zero
             distance = np.abs(d - 2 * r + m)
@@ -153,27 +177,3 @@ class _Learner:
                 return
         # K_ij - (r_i - m/2) - (r_j - m/2)
         self.A, self.B = np.column_stack([self.A, r - m / 2]), np.column_stack([self.B, np.ones_like(r)])
-
-    def _divide(self, by: float, size: float):
-        if by <= ROUNDING * size:
-            self.degenerate = True
-            return
-        self.scale = float(self.scale / by)
-        self.A = self.A / by
-        self.parts.append(DivideBy(float(by)))
-
-    def _diagonal(self):
-        """Return the diagonal of the form so far, and the sum of the sizes of its terms."""
-        d = self.diag * self.scale if self.u is None else self.diag * self.scale * self.u**2
-        taken = 2 * self.A * self.B
-        return d - taken.sum(axis=1), np.abs(d) + np.abs(taken).sum(axis=1)
-
-    def _means(self):
-        """Return K~ p, the means of the rows of the form so far."""
-        if self.product is None:
-            v = self.p if self.u is None else self.u * self.p
-            self.product = np.asarray(self.matvec(v), dtype=np.float64)
-            if not np.isfinite(self.product).all():
-                raise ValueError(f"The kernel '{self.name}' has NaN or infinity among its values.")
-        r = self.scale * self.product if self.u is None else self.scale * self.u * self.product
-        return r - self.A @ (self.B.T @ self.p) - self.B @ (self.A.T @ self.p)

@@ -7,6 +7,7 @@ samples (by default their median), so that the kernel does not depend on the uni
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 from scipy import sparse
@@ -24,7 +25,7 @@ class RadialKernel(Kernel):
     exp(-gamma d) it also defines `_profile`.
     """
 
-    _psd = True
+    positive_semidefinite = True
     _metric = "sqeuclidean"
     _scales: tuple[str, ...] = ()
 
@@ -65,10 +66,6 @@ class RadialKernel(Kernel):
         if self._metric == "sqeuclidean" and not sparse.issparse(X) and X.shape[1] > FEW_COLUMNS:
             self.center_ = X.mean(axis=0)
 
-    def _distances(self, X, Y):
-        """Return the distances of which `_profile` is a function."""
-        return distances(self._metric, X, Y, self.center_)
-
     def _profile(self, D):
         """Return the values of the kernel at distances; D is overwritten."""
         D *= -self.gamma_
@@ -79,10 +76,10 @@ class RadialKernel(Kernel):
 
     def _shared_blocks(self, kernels, X, Y, symmetric, dtype):
         if symmetric:
-            D = symmetric_blocks(self._distances, X)
+            D = symmetric_blocks(partial(distances, self._metric, center=self.center_), X)
             np.fill_diagonal(D, 0.0)
         else:
-            D = self._distances(X, Y)
+            D = distances(self._metric, X, Y, self.center_)
         rounded, kind = D, np.finfo(dtype)
         # a lower precision keeps the digits of distances well inside its range
         if dtype != np.float64 and np.sqrt(kind.tiny) < D.max(initial=0.0) < np.sqrt(kind.max):
@@ -93,7 +90,7 @@ class RadialKernel(Kernel):
             yield kernel._profile(own if kernel is kernels[-1] else own.copy())
 
     def _cross(self, X, Y):
-        return self._profile(self._distances(X, Y))
+        return self._profile(distances(self._metric, X, Y, self.center_))
 
     def _diag(self, X):
         return np.ones(X.shape[0])

@@ -41,11 +41,13 @@ def named_entries(spec) -> list[Entry]:
     >>> [name for name, kernel, columns in named_entries(spec)]
     ['linear', 'linear-2', 'f: rbf(width=1)', 'f: rbf(width=2)']
     """
-    return _unique(_entries(spec))
+    return expand_entries(spec, None)
 
 
 def expand_entries(spec, X) -> list[Entry]:
-    """Return the same list with every family replaced by its kernels on the columns of X.
+    """Return the same list with every family replaced by its kernels on the columns of X, unless X is None.
+
+    Given names are kept, others that occur again are numbered: 'rbf', 'rbf-2', 'rbf-3'.
 
     Examples
     --------
@@ -54,31 +56,32 @@ def expand_entries(spec, X) -> list[Entry]:
     >>> [name for name, kernel, columns in expand_entries([("f", per_column(Linear()), [0, 2])], np.eye(3))]
     ['f: linear[0]', 'f: linear[2]']
     """
-    members = []
-    for entry in _entries(spec):
-        if isinstance(entry.kernel, Family):
+    entries, given = [], Counter[str]()
+    for entry in _flatten(spec, "", None):
+        if entry.given:
+            given[entry.name] += 1
+        if X is not None and isinstance(entry.kernel, Family):
             prefix = f"{entry.name}: " if entry.given else entry.prefix
             for name, kernel, columns in entry.kernel.expand(X, entry.columns):
-                members.append(_Entry(prefix, name, kernel, columns, False))
+                entries.append(_Entry(prefix, name, kernel, columns, False))
         else:
-            members.append(entry)
-    return _unique(members)
-
-
-def _entries(spec) -> list[_Entry]:
-    """Return the entries of a spec, or raise where there are none or a given name is not allowed."""
-    entries = list(_flatten(spec, "", None))
+            entries.append(entry)
     if not entries:
         raise ValueError("The 'kernels' parameter must hold at least one kernel. Got none.")
-    counts: Counter[str] = Counter()
-    for entry in entries:
-        counts[entry.name] += entry.given
-    for name, count in counts.items():
+    for name, count in given.items():
         if count > 1:
             raise ValueError(f"The names of the kernels must be unique. Got {name!r} {count} times.")
-        if count and "__" in name:
+        if "__" in name:
             raise ValueError(f"The names of the kernels must not contain '__'. Got {name!r} instead.")
-    return entries
+    result, taken = [], set(given)
+    for entry in entries:
+        full = name = entry.prefix + entry.name
+        number = 2
+        while not entry.given and name in taken:
+            name, number = f"{full}-{number}", number + 1
+        taken.add(name)
+        result.append((name, entry.kernel, entry.columns))
+    return result
 
 
 def _flatten(spec, prefix: str, columns) -> Iterator[_Entry]:
@@ -108,23 +111,6 @@ def _flatten(spec, prefix: str, columns) -> Iterator[_Entry]:
     else:
         name = str(spec) if isinstance(spec, Family) else as_kernel(spec)._name()
         yield _Entry(prefix, name, spec, columns, False)
-
-
-def _unique(entries: list[_Entry]) -> list[Entry]:
-    """Keep the given names, and number the others that occur again: 'rbf', 'rbf-2', 'rbf-3'."""
-    taken = set()
-    for entry in entries:
-        if entry.given:
-            taken.add(entry.prefix + entry.name)
-    result = []
-    for entry in entries:
-        full = name = entry.prefix + entry.name
-        number = 2
-        while not entry.given and name in taken:
-            name, number = f"{full}-{number}", number + 1
-        taken.add(name)
-        result.append((name, entry.kernel, entry.columns))
-    return result
 
 
 class Family(BaseEstimator):
@@ -230,7 +216,10 @@ def rbf_family(widths=None, *, gammas=None, factors=None, quantile: float = 0.5)
     if not len(numbers) or not all(map(is_real, numbers)) or numbers.min() <= 0:
         raise ValueError(f"The '{name}' parameter of rbf_family must be positive numbers. Got {values!r} instead.")
     common = {"quantile": quantile} if name == "factors" else {}
-    return [RBF(**common, **{name.removesuffix("s"): float(number)}) for number in numbers]
+    kernels = []
+    for number in numbers:
+        kernels.append(RBF(**common, **{name.removesuffix("s"): float(number)}))
+    return kernels
 
 
 def per_column(kernel) -> PerColumn:

@@ -26,8 +26,8 @@ class Linear(Kernel):
            [2., 1.]])
     """
 
-    _psd = True
-    _explicit = True
+    positive_semidefinite = True
+    has_features = True
 
     def _cross(self, X, Y):
         return safe_sparse_dot(X, Y.T, dense_output=True)
@@ -92,7 +92,7 @@ class Polynomial(Kernel):
 class Cosine(Kernel):
     """The cosine of the angle k(x, z) = <x, z> / (|x| |z|), and zero where x or z is zero."""
 
-    _psd = True
+    positive_semidefinite = True
 
     def _cross(self, X, Y):
         from sklearn.metrics.pairwise import cosine_similarity  # slow to import
@@ -111,7 +111,7 @@ class Tanimoto(Kernel):
     every t >= 0.
     """
 
-    _psd = True
+    positive_semidefinite = True
 
     def _cross(self, X, Y):
         G = safe_sparse_dot(X, Y.T, dense_output=True)
@@ -126,7 +126,7 @@ class Tanimoto(Kernel):
 class HistogramIntersection(Kernel):
     """The histogram intersection k(x, z) = sum_j min(x_j, z_j), on non-negative columns."""
 
-    _psd = True
+    positive_semidefinite = True
 
     def _check(self, X):
         X = super()._check(X)

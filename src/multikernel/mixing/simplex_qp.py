@@ -46,27 +46,21 @@ def simplex_qp(H: np.ndarray, c: np.ndarray, x0: np.ndarray) -> np.ndarray:
     H = H + 1e-10 * size * np.eye(p)
     tol = 1e-12 * (np.abs(c).max() + np.abs(H).max())
     free = x0 > 0
-    x = _block_pivots(H, c, free.copy(), tol)
-    return np.maximum(_one_by_one(H, c, free, x0.copy(), tol) if x is None else x, 0.0)
-
-
-def _block_pivots(H, c, free, tol) -> np.ndarray | None:
-    """Return the solution, or None where it takes too many pivots."""
     for _ in range(_BLOCK_PIVOTS):
         # the free variables sum to one: at least one of them is positive and stays free
-        x = _equality_step(H, c, free)
-        below = x < 0
-        held = _multipliers(H, c, x, free) < -tol
-        if not (below.any() or held.any()):
+        x, multiplier = _equality_step(H, c, free)
+        wrong = (x < 0) | (multiplier < -tol)
+        if not wrong.any():
             return x
-        free ^= below | held
-    return None
+        free ^= wrong
+    return np.maximum(_one_by_one(H, c, x0, tol), 0.0)
 
 
-def _one_by_one(H, c, free, x, tol) -> np.ndarray:
+def _one_by_one(H, c, x, tol) -> np.ndarray:
     """Primal active-set method from the feasible x."""
+    free = x > 0
     for _ in range(20 * len(c) + 50):
-        target = _equality_step(H, c, free)
+        target, multiplier = _equality_step(H, c, free)
         blocked = np.flatnonzero(target < 0)
         if len(blocked):
             # part of the way to the target at which each blocked variable becomes zero
@@ -77,7 +71,6 @@ def _one_by_one(H, c, free, x, tol) -> np.ndarray:
             free[blocked[first]] = False
             continue
         x = target
-        multiplier = _multipliers(H, c, x, free)
         worst = int(np.argmin(multiplier))
         if multiplier[worst] >= -tol:
             break
@@ -85,14 +78,11 @@ def _one_by_one(H, c, free, x, tol) -> np.ndarray:
     return x
 
 
-def _multipliers(H, c, x, free) -> np.ndarray:
-    """Return the multipliers of x >= 0: slopes less the mean slope of the free variables, zero for free variables."""
-    slope = H @ x + c
-    return np.where(free, 0.0, slope - (slope @ free) / np.count_nonzero(free))
+def _equality_step(H, c, free) -> tuple[np.ndarray, np.ndarray]:
+    """Minimise over x_free with sum x = 1 and the rest at zero; return x and the multipliers of x >= 0.
 
-
-def _equality_step(H, c, free) -> np.ndarray:
-    """Minimise over x_free with sum x = 1 and the rest at zero."""
+    These are the slopes less the mean slope of the free variables, and zero for the free variables.
+    """
     x = np.zeros(len(c))
     idx = np.flatnonzero(free)
     rhs = np.ones((2, len(idx)))
@@ -103,4 +93,5 @@ def _equality_step(H, c, free) -> np.ndarray:
         raise LinAlgError("singular matrix")
     sol, ones = solved.T
     x[idx] = sol + ones * (1.0 - sol.sum()) / ones.sum()
-    return x
+    slope = H @ x + c
+    return x, np.where(free, 0.0, slope - (slope @ free) / len(idx))

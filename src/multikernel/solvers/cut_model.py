@@ -286,7 +286,7 @@ class InOut:
     def observe(self, point: Point) -> float:
         """Add the cut of the point, remember its weights if its primal value is the smallest, and return that value."""
         self.cuts.add(point.problem.machine.dual(point.a), point.q)
-        upper = point.primal[0]
+        upper = point.certificate.upper
         if upper < self.upper:
             self.upper, self.beta = upper, point.beta
         return upper

@@ -197,5 +197,5 @@ class CompactSILP(SILP):
         unit = natural_unit(combined, state.conic)
         a, _ = solve_programme(combined, state.conic, Simplex(), unit, unit)
         point.set_dual(machine.make_feasible(unit * a.reshape(point.a.shape)))
-        if point.inner_gap() > accuracy:
+        if point.certificate.inner_gap > accuracy:
             point.solve(accuracy)

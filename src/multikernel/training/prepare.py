@@ -167,7 +167,8 @@ def _prepare_computed(kernels: Any, X: Any, weight: np.ndarray | None, settings:
     known = shared.known(bank) if kind == "dense" and shared.stack is not None else {}
     source = BankSource(bank, samples, known, np.arange(n) if shared.rows is None else shared.rows)
     share, team = np.full(n, 1.0 / n) if weight is None else weight / weight.sum(), Team(settings.n_threads)
-    diag, known_psd = bank.raw_diags(samples), bank.known_psd
+    diag = bank.raw_diags(samples)
+    known_psd = np.array([kernel.positive_semidefinite for kernel in bank.kernels], bool)
     # kernels that are stored as they are, their normalisation a factor, and need no check
     plain = known_psd & DIVIDING.issuperset(bank.steps)
     if kind == "lazy":

@@ -50,8 +50,6 @@ class LocalAlignment(SequenceKernel):
            [17., 44.]])
     """
 
-    _psd = False
-
     def __init__(self, matrix="blosum62", gap_open=11, gap_extend=1, *, alphabet=None):
         self.matrix = matrix
         self.gap_open = gap_open

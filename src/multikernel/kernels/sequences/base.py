@@ -29,7 +29,6 @@ class SequenceKernel(Kernel):
         The length of the sequences, for kernels that compare positions.
     """
 
-    _psd = True
     _one_length = False
     alphabet: Alphabet | str | None
     alphabet_: Alphabet

@@ -141,7 +141,8 @@ class WeightedDegree(_DegreeKernel):
            [5., 7.]])
     """
 
-    _explicit = True
+    positive_semidefinite = True
+    has_features = True
 
     def __init__(self, degree=20, weights=None, *, window=None, alphabet=None):
         self.degree = degree

@@ -37,6 +37,8 @@ from multikernel.kernels.sequences.samples import Sequences
 class PatternKernel(SequenceKernel):
     """A weighted sum of inner products of counts."""
 
+    positive_semidefinite = True
+
     @property
     def has_features(self) -> bool:
         """Whether no factor is negative: a sum with negative factors is no inner product of its counts."""
