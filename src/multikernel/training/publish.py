@@ -106,7 +106,8 @@ def publish(fit: Fit) -> Model:
         "history_": [dict(zip(each.history, map(np.array, each.history.values()), strict=True)) for each in found],
     }
     for name, values in several.items():
-        attributes[name] = values if len(found) > 1 else values[0]
+        first = values[0].item() if isinstance(values[0], np.generic) else values[0]
+        attributes[name] = values if len(found) > 1 else first
     return Model(
         expansion, several["weights_"], support, own, intercepts, several["duality_gap_"], tuple(several["status_"]),
         attributes,
