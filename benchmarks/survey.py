@@ -3,6 +3,7 @@
     python benchmarks/survey.py [--quick] [--fits N] [--check]     draw, fit what is not yet done, report
     python benchmarks/survey.py --only KEY                         one fit again, with its history
     python benchmarks/survey.py --report                           report what is done
+    python benchmarks/survey.py --solvers auto,newton,level        solvers against each other, on fits of norm 1 to 2
 
 The fits are those of `survey_draw.py`: 3,000 on at most 500 samples and 200 on 2,000, about an hour on one thread; two
 minutes with --quick. Each runs in a process of its own that is killed at a limit of processor time, which is then its
@@ -21,6 +22,7 @@ import os
 import platform
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
@@ -28,6 +30,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from survey_draw import Fit, draw, parse
 from survey_fit import Worker, measure, model_of
 from survey_report import REFERENCES, report
+from survey_solvers import picture, show_solvers
 
 ROOT = Path(__file__).resolve().parents[1]
 TOL = 1e-3
@@ -114,6 +117,8 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--fits", type=int, help="about so many fits, over all families")
     parser.add_argument("--only", metavar="KEY", help="one fit")
     parser.add_argument("--match", default="", help="only keys that contain this text")
+    parser.add_argument("--solvers", help="names of solvers, with commas between them")
+    parser.add_argument("--picture", type=Path, help="with --solvers: the file of their profiles")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "survey.jsonl")
     parser.add_argument("--limit", type=float, help="processor seconds that a fit may take")
@@ -140,7 +145,13 @@ def main(arguments: list[str]) -> int:
             progress.update(task, advance=1, description=record["family"])
     keys = [fit.key for fit in fits]
     console = Console() if sys.stdout.isatty() else Console(width=120)
-    met = report([done[key] for key in keys if key in done], console)
+    records = [done[key] for key in keys if key in done]
+    if options.solvers:
+        show_solvers(records, console)
+        if options.picture:
+            picture(records, options.picture)
+        return 0
+    met = report(records, console)
     return 1 if options.check and not met else 0
 
 
@@ -157,6 +168,10 @@ def chosen(options) -> tuple[list[Fit], tuple[float, float]]:
         fits = draw(options.seed)
     if options.limit:
         limits = options.limit, options.limit
+    if options.solvers:
+        # with norm=inf there is nothing to learn, and explicit features have a solver of their own
+        some = [fit for fit in fits if fit.norm <= 2 and fit.bank != "features"]
+        fits = [replace(fit, solver=solver) for fit in some for solver in options.solvers.split(",")]
     return [fit for fit in fits if options.match in fit.key], limits
 
 

@@ -15,7 +15,7 @@ FOLDER = Path(__file__).parents[2] / "benchmarks"
 def survey(monkeypatch):
     monkeypatch.syspath_prepend(str(FOLDER))
     monkeypatch.delenv("MULTIKERNEL_DATA", raising=False)
-    for name in ("survey", "survey_draw", "survey_fit", "survey_report"):
+    for name in ("survey", "survey_draw", "survey_fit", "survey_report", "survey_solvers"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     import survey
 
@@ -106,3 +106,26 @@ def test_verdicts(survey, records, missed):
     assert [i for i, (_, met, _) in enumerate(verdicts(records)) if not met] == missed
     console = Console(width=150, file=StringIO())
     assert report(records, console) is (not missed)
+
+
+def test_solvers_are_compared(survey, tmp_path, capsys):
+    from survey_solvers import factors, picture, show_solvers
+
+    def of(solver, seconds, norm="1", kernels=5, status="converged"):
+        key = f"ring/widths/n=40/loss=hinge/multi=joint/norm={norm}/C=1"
+        key += "" if solver == "auto" else f"/solver={solver}"
+        return {"key": key, "seconds": seconds, "kernels": kernels, "status": status}
+
+    records = [of("auto", 1.0), of("level", 2.0), of("silp", 0.1, status="killed"), of("sip", 0.0, status="refused")]
+    records += [of("auto", 3.0, "2"), of("level", 1.0, "2")]
+    assert factors(records) == {
+        "norm 1, fewer than 32 kernels": {"auto": [1.0], "level": [2.0], "silp": [float("inf")]},
+        "norms 4/3 and 2": {"auto": [3.0], "level": [1.0]},
+    }
+    console = Console(width=120, file=StringIO())
+    show_solvers(records, console)
+    assert "norms 4/3 and 2" in console.file.getvalue()
+    picture(records, tmp_path / "solvers.svg")
+    assert (tmp_path / "solvers.svg").stat().st_size < 100_000
+    options = ["--solvers", "auto,newton", "--fits", "50", "--match", "nothing", "--out", str(tmp_path / "out.jsonl")]
+    assert survey.main(options) == 0
