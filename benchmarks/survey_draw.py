@@ -241,9 +241,7 @@ def settings(dataset: str, bank: str, n: int, number: int, seed: int, solver: st
     rng = np.random.default_rng([seed, n, *map(ord, dataset + bank)])
     base = Fit(dataset, bank, n, "hinge", "joint", 1.0, 1.0, solver)
     losses = {"classes": CLASSIFICATION, "regression": REGRESSION, "one class": ("hinge",)}[base.task]
-    # the first loss comes first, so that a small draw has it; the others and the norms in an order of their own
-    losses = [losses[0], *rng.permutation(losses[1:])]
-    norms = rng.permutation(NORMS)
+    losses, norms = rng.permutation(losses), rng.permutation(NORMS)
     classes = 0 if base.task != "classes" else GENERATED.get(dataset, tabular().get(dataset))[0]
     apart = ["joint"] if classes <= 2 else ["ovr", "ovo"] if classes <= MOST_PAIRED else ["ovr"]
     drawn = []

@@ -1,9 +1,7 @@
-"""Fits of the survey in a process that can be killed: a fit, its reference and one pass, in seconds.
+"""Fits of the survey in a process that can be killed: a fit, its reference and one pass, in processor seconds.
 
 The reference is scikit-learn's SVC, SVR or OneClassSVM on the plain sum of the kernels, at the same C or nu whatever
-our loss. A pass is one reading of the stack. Every call is repeated while it is short, and the least time counts: the
-first call of a process also loads compiled code. Long calls are given in processor time, which other programs disturb
-less; its clock is too coarse for short ones.
+our loss. A pass is one reading of the stack.
 """
 
 from __future__ import annotations
@@ -11,17 +9,13 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
-import time
 import warnings
 from multiprocessing.connection import Connection
 
 import numpy as np
+from clock import processor_seconds
 from survey_draw import Fit, kernels, samples, stack
 
-# seconds that a call may be repeated for, and the seconds above which a single call is enough
-REPEAT, LONG = 0.2, 1.0
-# seconds from which the clock of the processor time is fine enough
-FINE = 0.2
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "NUMBA_NUM_THREADS",
               "VECLIB_MAXIMUM_THREADS")  # fmt: skip
 # wall-clock seconds for each second of processor time that a fit may take, before its process is killed all the same
@@ -54,17 +48,6 @@ def reference_of(fit: Fit):
     return (SVR if fit.task == "regression" else SVC)(kernel="precomputed", C=fit.C)
 
 
-def least(call, most: int = 5) -> float:
-    """Return the least seconds of some calls."""
-    times: list[float] = []
-    while not times or (len(times) < 2 and times[0] < LONG) or (sum(times) < REPEAT and len(times) < most):
-        began, processor = time.perf_counter(), time.process_time()
-        call()
-        seconds, processor = time.perf_counter() - began, time.process_time() - processor
-        times.append(processor if processor > FINE else seconds)
-    return min(times)
-
-
 def measure(fit: Fit, tol: float) -> dict:
     """Fit once or a few times, and say how it ended."""
     from multikernel import stack_kernels
@@ -76,7 +59,7 @@ def measure(fit: Fit, tol: float) -> dict:
     else:
         data = stack_kernels(data[0]), data[1]
     try:
-        seconds = least(lambda: model.fit(*data))
+        seconds = processor_seconds(lambda: model.fit(*data))
     except ValueError as error:
         return {"status": "refused", "message": str(error)}
     except Exception as error:
@@ -96,14 +79,14 @@ def measure_reference(fit: Fit, tol: float) -> dict:
     """Return the seconds of the reference."""
     K, y = stack(fit.dataset, fit.bank, fit.n)
     total, machine = K.sum(axis=0, dtype=np.float64), reference_of(fit)
-    return {"reference": least(lambda: machine.fit(total, y))}
+    return {"reference": processor_seconds(lambda: machine.fit(total, y))}
 
 
 def measure_pass(fit: Fit, tol: float) -> dict:
     """Return the seconds of one pass, and the size of the stack."""
     K, _ = stack(fit.dataset, fit.bank, fit.n)
     beta = np.full(len(K), 1.0 / len(K), np.float32)
-    return {"one_pass": least(lambda: np.tensordot(beta, K, 1), 9), "samples": K.shape[1], "kernels": len(K)}
+    return {"one_pass": processor_seconds(lambda: np.tensordot(beta, K, 1)), "samples": K.shape[1], "kernels": len(K)}
 
 
 JOBS = {"fit": measure, "reference": measure_reference, "pass": measure_pass}

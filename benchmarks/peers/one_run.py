@@ -17,13 +17,18 @@ import sys
 import threading
 import time
 import warnings
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 
-# a fit is repeated while all together take less than this, and the least time counts
-REPEAT, MOST = 1.0, 5
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from clock import processor_seconds
+
+# seconds from which on the fit during which memory is watched is timed too
+LONG = 1.0
 # samples of the first fit, which does not count
 FEW = 100
 # seconds from which the clock of the processor time is fine enough
@@ -40,7 +45,7 @@ def resident() -> int:
 
 
 def peak_during(call):
-    """Return what a call returns, and the peak of memory during the call above that before it."""
+    """Return what a call returns, the peak of memory during the call above that before it, and processor seconds."""
     peak, stop = [before := resident()], threading.Event()
 
     def watch() -> None:
@@ -49,10 +54,11 @@ def peak_during(call):
 
     watcher = threading.Thread(target=watch, daemon=True)
     watcher.start()
-    try:
-        return call(), max(peak[0], resident()) - before
-    finally:
-        stop.set()
+    began = time.process_time()
+    result = call()
+    seconds = time.process_time() - began
+    stop.set()
+    return result, max(peak[0], resident()) - before, seconds
 
 
 def some(data: SimpleNamespace, n: int) -> SimpleNamespace:
@@ -76,23 +82,15 @@ def main(folder: str, contestant: str, variant: str, efforts: str, out: str, lim
     for number, settings in enumerate(json.loads(efforts)):
         # the default action of this signal is to end the process, whatever compiled code it is in
         signal.setitimer(signal.ITIMER_PROF, float(limit))
-        times: list[float] = []
-
-        def fit(settings=settings, times=times):
-            began, processor = time.perf_counter(), time.process_time()
-            model = module.fit(prepared, data, variant, **settings)
-            seconds, processor = time.perf_counter() - began, time.process_time() - processor
-            times.append(processor if processor > FINE else seconds)
-            return model
-
-        model, memory = peak_during(fit)
-        while sum(times) < REPEAT and len(times) < MOST:
-            fit()
+        fit = partial(module.fit, prepared, data, variant, **settings)
+        model, memory, seconds = peak_during(fit)
+        if seconds < LONG:
+            seconds = processor_seconds(fit, warm=True)
         signal.setitimer(signal.ITIMER_PROF, 0)
         predicted = np.asarray(module.predict(model, prepared, data, variant))
         found = {
             "predicted": predicted,
-            "seconds": min(times),
+            "seconds": seconds,
             "memory": memory,
             **(module.solution(model, data) or {}),
         }

@@ -5,7 +5,7 @@ import numpy as np
 TITLE = "himalaya, random search"
 REQUIREMENTS = ["himalaya==0.4.11", "packaging"]
 VARIANTS = [""]
-EFFORTS = [{"draws": 3}, {"draws": 10}, {"draws": 30}]
+EFFORTS = [{"draws": 3}, {"draws": 10}]
 
 
 def skip(problem, variant):
