@@ -9,8 +9,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-# processor seconds that the clock measures to a few per cent
-FINE = 0.1
+# processor seconds that the clock measures to about ten per cent
+FINE = 0.05
 # seconds from which on one call is enough: loading compiled code in the first call no longer matters
 LONG = 5.0
 

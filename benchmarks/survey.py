@@ -29,12 +29,12 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from survey_draw import Fit, draw, parse
 from survey_fit import Worker, measure, model_of
-from survey_report import REFERENCES, report
+from survey_report import MOST_PASSES, REFERENCES, report
 from survey_solvers import picture, show_solvers
 
 ROOT = Path(__file__).resolve().parents[1]
 TOL = 1e-3
-# processor seconds that a fit may take: at most 500 samples, 2,000 samples, with --quick
+# processor seconds that a fit may take, if these are not fewer than its bar: at most 500 samples, 2,000, with --quick
 LIMIT, LONG_LIMIT, QUICK_LIMIT = 15.0, 90.0, 3.0
 
 
@@ -80,9 +80,9 @@ def fitted(fits: list[Fit], source: str, limits: tuple[float, float]) -> Iterato
     references: dict[tuple, dict] = {}
     with Worker() as worker:
         for fit in fits:
-            limit = limits[fit.n > 500]
             if fit.family not in units:
-                units[fit.family] = worker.do("pass", fit, TOL, 60) or {}
+                units[fit.family] = worker.do("pass", fit, TOL, 60)
+            limit = max(limits[fit.n > 500], MOST_PASSES * units[fit.family]["one_pass"])
             known = fit.family, fit.task, fit.C
             if known not in references:
                 # no fit takes more than its limit: of a longer reference only that it is longer matters
@@ -115,6 +115,7 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="every seventh family, at most 500 samples")
     parser.add_argument("--fits", type=int, help="about so many fits, over all families")
+    parser.add_argument("--samples", type=int, default=500, help="most samples of the fits that are not on 2,000")
     parser.add_argument("--only", metavar="KEY", help="one fit")
     parser.add_argument("--match", default="", help="only keys that contain this text")
     parser.add_argument("--solvers", help="names of solvers, with commas between them")
@@ -159,13 +160,14 @@ def chosen(options) -> tuple[list[Fit], tuple[float, float]]:
     """Return the fits that the options ask for, and their limits of processor time."""
     limits = LIMIT, LONG_LIMIT
     if options.quick:
-        fits, limits = draw(options.seed, 2, 0, every=7), (QUICK_LIMIT, QUICK_LIMIT)
+        fits, limits = draw(options.seed, 2, 0, every=7, n=options.samples), (QUICK_LIMIT, QUICK_LIMIT)
     elif options.fits:
         whole = len(draw(options.seed, 1, 1))
         settings = max(1, round(options.fits / whole))
-        fits = draw(options.seed, settings, settings, every=max(1, round(whole * settings / options.fits)))
+        every = max(1, round(whole * settings / options.fits))
+        fits = draw(options.seed, settings, settings, every=every, n=options.samples)
     else:
-        fits = draw(options.seed)
+        fits = draw(options.seed, n=options.samples)
     if options.limit:
         limits = options.limit, options.limit
     if options.solvers:

@@ -1,6 +1,6 @@
 """All solvers of ours and the other packages on the same problems, in one run, one thread each.
 
-    python benchmarks/peers/bench.py [--quick] [--problem NAME] [--contestant PART] [--limit SECONDS] [--page FILE]
+    python benchmarks/peers/bench.py [--quick] [--resume] [--problem NAME] [--contestant PART] [--page FILE]
 
 Each contestant is one small file of `contestants/`; it runs in a process of its own, in an environment that is made in
 a cache folder (MULTIKERNEL_PEERS) where it needs other packages. Only its fit is timed. Gap, accuracy and memory are
@@ -93,8 +93,8 @@ def machine() -> dict:
     }  # fmt: skip
 
 
-def compare(name: str, problems: dict, modules: list, limit: float, folder: Path, console: Console):
-    """Yield a record for every run on one problem."""
+def compare(name: str, problems: dict, modules: list, limit: float, folder: Path, console: Console, done: set):
+    """Yield a record for every run on one problem, but for contestants that are done."""
     about = write(name, folder, problems)
     K, y, y_test = (np.load(folder / f"{key}.npy") for key in ("K", "y", "y_test"))
     unit = one_pass(K)
@@ -102,6 +102,8 @@ def compare(name: str, problems: dict, modules: list, limit: float, folder: Path
         python, reason = interpreter(module.REQUIREMENTS, cache_folder())
         for variant in module.VARIANTS:
             title = module.TITLE.format(variant)
+            if (name, title) in done:
+                continue
             why = reason or module.skip(about, variant)
             about_run = {"problem": name, "title": about["title"], "contestant": title, "pass": unit}
             found: list[dict] = []
@@ -115,6 +117,11 @@ def compare(name: str, problems: dict, modules: list, limit: float, folder: Path
                 yield about_run | {"effort": module.EFFORTS[len(found)], "skipped": why}
 
 
+def read(path: Path) -> list[dict]:
+    """Return the lines of a file of results: the machine, then the runs."""
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true")
@@ -123,22 +130,25 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--limit", type=float)
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "peers.jsonl")
     parser.add_argument("--page", type=Path, help="page of the documentation that is written")
+    parser.add_argument("--resume", action="store_true", help="go on with a run that was stopped")
     parser.add_argument("--report", action="store_true", help="run nothing")
     options = parser.parse_args(arguments)
     problems = QUICK if options.quick else PROBLEMS
     limit = options.limit or (QUICK_LIMIT if options.quick else LIMIT)
     if not options.report:
         options.out.parent.mkdir(parents=True, exist_ok=True)
+        kept = read(options.out) if options.resume and options.out.exists() else [{"machine": machine()}]
+        done = {(line["problem"], line["contestant"]) for line in kept[1:]}
         with options.out.open("w", encoding="utf-8") as file, tempfile.TemporaryDirectory() as place:
-            file.write(json.dumps({"machine": machine()}) + "\n")
+            file.writelines(json.dumps(line) + "\n" for line in kept)
             for name in (name for name in problems if options.problem in name):
                 modules = contestants(options.contestant)
-                for record in compare(name, problems, modules, limit, Path(place) / name, Console(stderr=True)):
+                for record in compare(name, problems, modules, limit, Path(place) / name, Console(stderr=True), done):
                     file.write(json.dumps(record) + "\n")
                     file.flush()
     from page import show, write_page
 
-    lines = [json.loads(line) for line in options.out.read_text(encoding="utf-8").splitlines()]
+    lines = read(options.out)
     add_gaps(lines[1:])
     show(lines[1:], Console() if sys.stdout.isatty() else Console(width=130))
     if options.page:

@@ -19,8 +19,8 @@ from workloads import EVERYTHING, NOISE, RING, SHIFT, _gaussian, binary, ring
 
 def rings(n: int) -> dict:
     """Two rings, 20 Gaussian kernels: `binary` of the workloads, and the samples it comes from."""
-    K, K_test, y, y_test = binary(n, 2000)
-    X, X_test = ring(n, 1)[0], ring(2000, 2)[0]
+    K, K_test, y, y_test = binary(n, 1000)
+    X, X_test = ring(n, 1)[0], ring(1000, 2)[0]
     groups = [list(subset) for subset in (RING, SHIFT, NOISE, EVERYTHING)]
     return {"K": K, "K_test": K_test, "X": X, "X_test": X_test, "y": y, "y_test": y_test,
             "groups": groups}  # fmt: skip
@@ -42,7 +42,7 @@ def gaussians(X, y, X_test, y_test, specs) -> dict:
 
 def simplex(n: int, classes: int) -> dict:
     """Class centres at the vertices of the simplex (Zien & Ong 2007, 3.1), ten widths."""
-    y, y_test = np.arange(n) % classes, np.arange(2000) % classes
+    y, y_test = np.arange(n) % classes, np.arange(1000) % classes
     X, X_test = (
         np.eye(classes)[labels] + 0.3 * np.random.default_rng(seed).standard_normal((len(labels), classes))
         for labels, seed in ((y, 5), (y_test, 6))
@@ -79,7 +79,7 @@ PROBLEMS = {
         lambda: bundled("breast_cancer"),
     ),
     "simplex-1000": ("five classes, n = 1000, 10 kernels, norm 1", 1.0, 1.0, lambda: simplex(1000, 5)),
-    "rings-2000-l2": ("two rings, n = 2000, 20 kernels, norm 2", 2.0, 1.0, lambda: rings(2000)),
+    "l2-rings-2000": ("two rings, n = 2000, 20 kernels, norm 2", 2.0, 1.0, lambda: rings(2000)),
     "digits": ("digits of scikit-learn, n = 1198, 10 classes, 13 kernels, norm 1", 1.0, 1.0, lambda: bundled("digits")),
 }
 QUICK = {
