@@ -1,5 +1,5 @@
-# make demo | test | lint | docs | bench | papers | walk | knobs | alternate | mutate | clean. Everything happens in .venv;
-# PYTHON picks the interpreter.
+# make demo | test | lint | docs | bench | bench-quick | survey | papers | walk | knobs | alternate | mutate | clean.
+# Everything happens in .venv; PYTHON picks the interpreter.
 PYTHON ?= python3
 VENV ?= .venv
 WORKERS ?= 2
@@ -12,14 +12,15 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 BLIS_NU
 PYTEST := $(ONE_THREAD) $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint docs bench papers walk knobs alternate mutate clean
+.PHONY: help demo test lint docs bench bench-quick survey papers walk knobs alternate mutate clean
 
 help:
 	@echo "make demo     learn a mix of kernels on a bundled data set"
 	@echo "make test     lint, the whole suite, the documentation's examples and the coverage bar"
 	@echo "make lint     ruff and mypy"
 	@echo "make docs     HTML documentation in site/"
-	@echo "make bench    speed and memory, as multiples of one pass over the kernels"
+	@echo "make bench    all solvers and other packages in one run: writes docs/benchmarks.md (bench-quick: prints a small one)"
+	@echo "make survey   thousands of fits on many data sets against scikit-learn (QUICK=--quick: two minutes, CHECK=--check)"
 	@echo "make papers   the experiments of the papers"
 	@echo "make walk     files and functions that a fit, a prediction and a search cross (CHECK=--check: fail above the bars)"
 	@echo "make knobs    numbers in the source that no user can set (MAX=100: fail above so many)"
@@ -60,6 +61,13 @@ docs: $(VENV)/.docs
 
 bench: $(VENV)/.package
 	$(BIN)/python benchmarks/run.py
+	$(BIN)/python benchmarks/peers/bench.py --page docs/benchmarks.md
+
+bench-quick: $(VENV)/.package
+	$(BIN)/python benchmarks/peers/bench.py --quick --out build/peers-quick.jsonl
+
+survey: $(VENV)/.package
+	$(BIN)/python benchmarks/survey.py $(QUICK) $(CHECK)
 
 walk: $(VENV)/.package
 	$(ONE_THREAD) $(BIN)/python tools/walk.py $(CHECK)

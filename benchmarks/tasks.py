@@ -32,20 +32,29 @@ def stack_of(X: np.ndarray, widths) -> np.ndarray:
     return K
 
 
-def waves(n: int = 2000, kernels: int = 10, seed: int = 7) -> tuple[np.ndarray, np.ndarray]:
-    """A line plus two sines, noise 0.1 (Sonnenburg et al. 2005, 5.2), under Gaussian kernels of many widths."""
+def wave_samples(n: int, seed: int = 7) -> tuple[np.ndarray, np.ndarray]:
+    """A line plus two sines, noise 0.1 (Sonnenburg et al. 2005, 5.2)."""
     rng = np.random.default_rng(seed)
     x = 10 * rng.random(n)
-    y = 0.2 * x + np.sin(x) + np.sin(6 * x) + 0.1 * rng.standard_normal(n)
-    return stack_of(x[:, None], np.logspace(-3, 2, kernels)), y
+    return x[:, None], 0.2 * x + np.sin(x) + np.sin(6 * x) + 0.1 * rng.standard_normal(n)
 
 
-def blobs(n: int = 2000, seed: int = 9) -> np.ndarray:
-    """Two Gaussian clusters in four columns under five widths."""
+def waves(n: int = 2000, kernels: int = 10) -> tuple[np.ndarray, np.ndarray]:
+    """The samples of `wave_samples` under Gaussian kernels of many widths."""
+    X, y = wave_samples(n)
+    return stack_of(X, np.logspace(-3, 2, kernels)), y
+
+
+def blob_samples(n: int, seed: int = 9) -> np.ndarray:
+    """Two Gaussian clusters in four columns."""
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n, 4)) * [1.0, 1.0, 0.3, 0.3]
-    X += np.where(rng.random((n, 1)) < 0.5, 2.0, -2.0)
-    return stack_of(X, (0.5, 2.0, 8.0, 32.0, 128.0))
+    return X + np.where(rng.random((n, 1)) < 0.5, 2.0, -2.0)
+
+
+def blobs(n: int = 2000) -> np.ndarray:
+    """The samples of `blob_samples` under five widths."""
+    return stack_of(blob_samples(n), (0.5, 2.0, 8.0, 32.0, 128.0))
 
 
 def bounds(K: np.ndarray, model, loss, linear) -> float:

@@ -112,3 +112,21 @@ def views(
         np.fill_diagonal(G, 1.0)
         K[k] = G / (1.0 - G.mean())
     return K, y
+
+
+def overlap(
+    n: int = 500, classes: int = 11, columns: int = 10, spread: float = 0.3, levels: int = 0, seed: int = 11
+) -> tuple[np.ndarray, np.ndarray]:
+    """Draw overlapping classes in standardised columns, and with ``levels`` values that tie; no stack."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % classes
+    X = spread * rng.standard_normal((classes, columns))[y] + rng.standard_normal((n, columns))
+    X = np.round(levels * X) / levels if levels else X
+    return (X - X.mean(axis=0)) / X.std(axis=0), y
+
+
+def weak(n: int = 500, columns: int = 500, seed: int = 13) -> tuple[np.ndarray, np.ndarray]:
+    """Draw columns of which two matter, and noisy labels; no stack."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, columns))
+    return X, np.sign(np.sin(2 * X[:, 0]) + X[:, 1] ** 2 - 1 + 0.3 * rng.standard_normal(n))

@@ -141,7 +141,7 @@ def get_solver(name: str) -> Solver:
 
 
 def choose_solver(problem: Problem, solver: str | Solver = "auto", start: Start | None = None) -> tuple[str, Solver]:
-    """Return the name of a solver and the solver itself; "auto" takes the fastest measured (benchmarks/solvers.py).
+    """Return the name of a solver and the solver itself; "auto" takes the fastest measured (benchmarks/survey.py).
 
     A solver that begins with weight on few of the kernels is wrapped by the active set, under its own name. A solver
     that does not apply is an error, whose sentence names those that do.
