@@ -317,7 +317,7 @@ def test_rows_that_get_there_alone_are_not_polished(monkeypatch):
     y = np.arange(240) % 6
     X = np.eye(6)[y] @ rng.normal(size=(6, 8)) * 0.3 + rng.normal(size=(240, 8))
     polished = []
-    whole = CrammerSinger._newton_polish
-    monkeypatch.setattr(CrammerSinger, "_newton_polish", lambda self, *rest: polished.append(1) or whole(self, *rest))
+    whole = CrammerSinger._finish
+    monkeypatch.setattr(CrammerSinger, "_finish", lambda self, *rest: polished.append(1) or whole(self, *rest))
     model = MKLClassifier(multiclass="joint", C=100.0, fit_intercept=False, solver="silp", tol=1e-3).fit(X, y)
     assert model.duality_gap_ <= 1e-3 and not polished

@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from multikernel.gram.dense_loops import gather_block
 from multikernel.machines.joint.crammer_singer import CrammerSinger
-from multikernel.machines.joint.newton_systems import DifferencesNewtonSystem
+from multikernel.machines.joint.newton_systems import ClassBlocksNewtonSystem, DifferencesNewtonSystem
 from multikernel.machines.joint.product_loops import product_block, product_row_steps
 from multikernel.machines.joint.rows import RowSteps
 
@@ -30,6 +31,17 @@ class ProductNewtonSystem(DifferencesNewtonSystem):
 
     def _fill(self, combined, K, lo, hi, M):
         product_block(K.matrix, K.which, K.scale, combined.W, self.i, self.u, self.v, lo, hi, M)
+
+
+class ProductClassBlocks(ClassBlocksNewtonSystem):
+    """The class blocks of the kernel sum_r M_r (x) W_r, without its parts between classes."""
+
+    def _block(self, combined, rows, u, idx, out):
+        out[:] = 0.0
+        part = np.empty_like(out)
+        for at, scale, W in zip(rows.which, rows.scale, combined.W, strict=True):
+            gather_block(rows.matrix[at], float(scale * W[u, u]), idx, 0, len(idx), part)
+            out += part
 
 
 class ProductRowSteps(RowSteps):
@@ -95,10 +107,8 @@ class ProductCrammerSinger(CrammerSinger):
 
     description = "output_kernels"
     row_steps = ProductRowSteps
-
-    def _solve_low_rank(self, combined):
-        # the rank of a product is that of the kernel on the samples times that of the kernel on the classes
-        return None
+    blocks = ProductClassBlocks
+    separable = False
 
     def _newton_moves(self, combined, free, R, D=None):
         blocks = ProductNewtonSystem(combined, _limited(free), self.balanced)

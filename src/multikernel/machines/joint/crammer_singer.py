@@ -18,8 +18,8 @@ from multikernel.gram.base import Outputs
 from multikernel.gram.combined import Combined
 from multikernel.machines.base import ConicMachine, Curvature
 from multikernel.machines.joint.hinge_biases import best_biases
-from multikernel.machines.joint.hinge_loops import MOST_STEPS, hinge_row_steps
-from multikernel.machines.joint.low_rank import low_rank_factor, solve_low_rank
+from multikernel.machines.joint.hinge_loops import hinge_row_steps
+from multikernel.machines.joint.interior_point import FIRM
 from multikernel.machines.joint.rows import BIASES, ROUNDING, RowMachine, RowSteps, in_pairs
 
 
@@ -115,91 +115,25 @@ class CrammerSinger(RowMachine):
 
     def start_biases(self, a: np.ndarray, g: np.ndarray, accuracy: float) -> np.ndarray:
         """Return the biases that make the slopes of the free entries of each row most nearly equal."""
-        free = self.free(a).astype(float)
-        counts = np.maximum(free.sum(axis=1, keepdims=True), 1.0)
-        shares = free / counts
-        L = np.diag(free.sum(axis=0)) - shares.T @ free
-        rhs = np.sum(free * (g - np.sum(shares * g, axis=1, keepdims=True)), axis=0)
+        w = self.free(a) * np.where(self._interior(a), self.upper - a, self.C[:, None])
+        shares = w / np.maximum(w.sum(axis=1, keepdims=True), ROUNDING * self.C[:, None])
+        L = np.diag(w.sum(axis=0)) - shares.T @ w
+        rhs = np.sum(w * (g - np.sum(shares * g, axis=1, keepdims=True)), axis=0)
         return np.linalg.lstsq(L, rhs, rcond=1e-10)[0]
 
-    def _finish(self, combined, a, f, accuracy):
-        """The interior-point method on low ranks; else the active-set method and row steps in turn."""
-        best, least, found = a, np.inf, self._solve_low_rank(combined)
-        if found is not None:
-            best, least = found[0], self._gap(*found, accuracy)[0]
-            if self._value(*found) > self._value(a, f):
-                a, f = found
-        turn = idle = 0
-        while least > accuracy and idle < 3:
-            before, turn = least, turn + 1
-            a, f, gap = self._newton_polish(combined, a, f, accuracy)
-            if gap < least:
-                best, least = a, gap
-            if least > accuracy:
-                rows = self.row_steps(self, combined, a, f, accuracy)
-                # column sums that one penalty does not settle a larger one may
-                rows.rho *= 8.0**turn
-                a, gap = rows.solve(accuracy)
-                f = rows.outputs(a)
-                if gap < least:
-                    best, least = a, gap
-            idle = 0 if least <= 0.5 * before else idle + 1
-        return best
+    def _interior(self, a: np.ndarray) -> np.ndarray:
+        """Return which rows have no entry on its bound, as they come from the interior-point method, (n, 1)."""
+        return np.asarray((a < self.upper).all(axis=1, keepdims=True))
 
-    def _solve_low_rank(self, combined: Combined) -> tuple[np.ndarray, np.ndarray] | None:
-        """Return the solution on a kernel of low rank and its outputs, None on other kernels."""
-        G = low_rank_factor(combined, self.n_classes)
-        if G is None:
-            return None
-        a = self.make_feasible(solve_low_rank(G, self.y, self.C, self.n_classes, self.balanced))
-        return a, combined.apply(a)
-
-    def _newton_polish(
-        self, combined: Combined, a: np.ndarray, f: np.ndarray, accuracy: float
-    ) -> tuple[np.ndarray, np.ndarray, float]:
-        """Active-set method: Newton steps on the free entries, each as far as the bounds allow.
-
-        The objective is a concave quadratic, so that every such step ascends; rows and columns keep their sums. A step
-        that ends on a bound takes its entry out of the free set; after a full step the entries on a bound whose slopes
-        point inside join it. Returns coefficients, outputs and gap.
-        """
-        free, attempt, before = self.free(a), 0, self._value(a, f)
-        for _ in range(MOST_STEPS):
-            step = np.zeros_like(a)
-            if free.any():
-                rows, moves = self._newton_moves(combined, free, self._slopes(f)[None])
-                step[rows] = moves[..., 0]
-            with np.errstate(divide="ignore", invalid="ignore"):
-                ratio = np.where(step > 0, (self.upper - a) / step, np.inf)
-            t = min(1.0, float(ratio.min()))
-            if t > 0:
-                new = self.make_feasible(np.where(ratio <= t, self.upper, a + t * step))
-                f = f + combined.apply(new - a)
-                a = new
-            if t < 1.0:
-                free = in_pairs(free & (ratio > t))
-                continue
-            gap, b = self._gap(a, f, accuracy)
-            now = self._value(a, f)
-            # entries that join together may block each other: then only the worst joins, then with the best biases
-            attempt = 0 if now > before + 1e-3 * gap else attempt + 1
-            before = now
-            if gap <= 0.5 * accuracy or attempt == 4:
-                break
-            free = self._released(a, self._slopes(f), b if attempt > 1 else None, attempt % 2 == 1)
-        return a, f, self._gap(a, f, accuracy)[0]
-
-    def _released(self, a: np.ndarray, g: np.ndarray, b: np.ndarray | None, only_worst: bool) -> np.ndarray:
-        """Return the free entries and the entries on a bound whose slopes point inside, with biases b or the fitted."""
-        if self.balanced:
-            g = g - (self.start_biases(a, g, 0.0) if b is None else b)
-        inside = a < self.upper
-        excess = np.where(inside, g, -np.inf).max(axis=1, keepdims=True) - g
-        excess[inside] = 0.0
-        wrong = excess > 0
-        if only_worst:
-            wrong &= excess == excess.max()
-        return in_pairs(self.free(a) | wrong | (inside & wrong.any(axis=1, keepdims=True)))
+    def inside(self, a: np.ndarray, f: np.ndarray, b: np.ndarray, mu: float, k: float) -> tuple:
+        """Return coefficients, slacks S and multipliers Z with products near mu, and multipliers of the rows."""
+        g = self._slopes(f) - b
+        low = g.min(axis=1)
+        v = self.upper - a - (g - low[:, None]) / k
+        root = np.sqrt(v * v + 4.0 * mu / k)
+        s = np.where(v > 0, 0.5 * (v + root), 2.0 * mu / k / (root - v))
+        s *= (self.C / s.sum(axis=1))[:, None]
+        return self.upper - s, s, mu / s, low
 
     def primal(self, f, quad, accuracy=0.0):
         margins = f - f[self._own][:, None] + 1.0
@@ -219,9 +153,14 @@ class CrammerSinger(RowMachine):
         """
         F = outputs.kernel_outputs()
         p, c = len(F), self.n_classes
-        free = self.free(a)
+        free, R, D = self.free(a), self._slopes(f), None
+        if (interior := self._interior(a)).any():
+            g = R - self.start_biases(a, R, 0.0) if self.balanced else R
+            # by how much its slope keeps an entry near its bound
+            D = interior * (g - g.min(axis=1, keepdims=True)) / np.maximum(self.upper - a, ROUNDING * self.C[:, None])
+            free = in_pairs(free & (D < FIRM * combined.diag.mean()))
         if not free.any():
             return Curvature(np.zeros((p, p)), np.zeros(0, np.intp), np.zeros((0, c, p)), np.zeros((0, c)))
-        rows, Z = self._newton_moves(combined, free, np.concatenate([F, self._slopes(f)[None]]))
+        rows, Z = self._newton_moves(combined, free, np.concatenate([F, R[None]]), D)
         H = np.ascontiguousarray(F[:, rows]).reshape(p, -1) @ Z[..., :p].reshape(-1, p)
         return Curvature(0.5 * (H + H.T), rows, Z[..., :p], Z[..., p])

@@ -235,22 +235,11 @@ def difference_block(K, scale, rows, u, v, first, last, out):
 
 
 @njit(cache=True, nogil=True)
-def complete_and_centre(W, balanced):
-    """Copy the upper triangle of W to the lower one; where balanced, W -= W11'W / 1'W1, so that W1 = 0."""
-    n = W.shape[0]
-    for i in range(n):
+def complete(W):
+    """Copy the upper triangle of W to the lower one."""
+    for i in range(W.shape[0]):
         for j in range(i):
             W[i, j] = W[j, i]
-    if balanced:
-        sums = np.zeros(n)
-        for i in range(n):
-            for j in range(n):
-                sums[i] += W[i, j]
-        total = sums.sum()
-        for i in range(n):
-            share = sums[i] / total
-            for j in range(n):
-                W[i, j] -= share * sums[j]
 
 
 @njit(cache=True, nogil=True)

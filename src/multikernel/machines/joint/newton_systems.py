@@ -26,13 +26,19 @@ from scipy.sparse.csgraph import connected_components
 
 from multikernel.gram.combined import RIDGES, Cholesky, Combined, HostRows
 from multikernel.gram.dense_loops import gather_block
-from multikernel.machines.joint.hinge_loops import add_block, complete_and_centre, difference_block
+from multikernel.machines.base import ROUNDING
+from multikernel.machines.joint.hinge_loops import add_block, complete, difference_block
 
 
-def with_ridge(matrix: Callable[[], np.ndarray], mean: float, factorise: Callable[[np.ndarray], Any]) -> Any:
+def with_ridge(
+    matrix: Callable[[], np.ndarray],
+    mean: float,
+    factorise: Callable[[np.ndarray], Any],
+    ridges: np.ndarray | None = None,
+) -> Any:
     """Factorise a matrix of mean diagonal ``mean`` plus a ridge, ten times larger until that succeeds."""
     M = matrix()
-    for ridge in RIDGES[M.dtype.char] * max(mean, float(np.finfo(np.float32).tiny)):
+    for ridge in (RIDGES[M.dtype.char] if ridges is None else ridges) * max(mean, float(np.finfo(np.float32).tiny)):
         M.flat[:: len(M) + 1] += ridge
         try:
             return factorise(M)
@@ -115,44 +121,75 @@ class DifferencesNewtonSystem:
 
 
 class ClassBlocksNewtonSystem:
-    """The system of class blocks: inverses and one factorisation. Parameters as in the class above."""
+    """The system of class blocks: inverses and one factorisation.
+
+    Parameters
+    ----------
+    combined, free, balanced, diagonal
+        As in the class above.
+    held : ndarray of shape (n, c), optional
+        For entries that are not free and nevertheless move: move by right-hand side, without the kernel's part; in
+        double precision.
+    """
 
     def __init__(
-        self, combined: Combined, free: np.ndarray, balanced: bool, diagonal: np.ndarray | None = None
+        self,
+        combined: Combined,
+        free: np.ndarray,
+        balanced: bool,
+        diagonal: np.ndarray | None = None,
+        held: np.ndarray | None = None,
     ) -> None:
-        self.rows = np.flatnonzero(free.any(axis=1))
-        self.free = free[self.rows]
-        self.balanced = balanced
+        self.rows = np.flatnonzero(free.any(axis=1)) if held is None else np.arange(len(free))
+        self.free, self.kind = free[self.rows], combined.dtype if held is None else np.dtype(np.float64)
+        self.held = held
         # positions, among the rows, of each class's free entries
         self.at = [np.flatnonzero(column) for column in self.free.T]
         self.team, K = combined.team, combined.host_rows()
         K.ensure(self.rows)
-        extra = np.zeros(free.shape) if diagonal is None else diagonal
+        self.ridges = RIDGES[combined.dtype.char]
+        D = np.zeros(free.shape) if diagonal is None else diagonal
         free_rows = [self.rows[at] for at in self.at]
-        calls = [partial(self._inverse, K, idx, extra[idx, u]) for u, idx in enumerate(free_rows)]
+        calls = [partial(self._inverse, combined, K, u, idx, D[idx, u]) for u, idx in enumerate(free_rows)]
         self.W: list[np.ndarray] = []
         for first in range(0, len(calls), self.team.n_threads):
             self.W += self.team.run(calls[first : first + self.team.n_threads])
-        mean = sum(float(np.trace(W)) for W in self.W) / len(self.rows)
-        self.factor = with_ridge(partial(self._row_system, mean), mean, partial(Cholesky, team=self.team))
+        self.sums = np.zeros(self.free.shape) if held is None else held.copy()
+        for u, (at, W) in enumerate(zip(self.at, self.W, strict=True)):
+            self.sums[at, u] = W.sum(axis=1)
+        # the sum of each class as a function of its bias
+        self.total = np.maximum(self.sums.sum(axis=0), 1e-300) if balanced else None
+        extra = 0.0 if held is None else float(held.sum())
+        mean = (sum(float(np.trace(W)) for W in self.W) + extra) / len(self.rows)
+        # the sums of the rows must be exact: no larger ridge than rounding asks for
+        ridges = None if held is None else ROUNDING / RIDGES["d"][0] * RIDGES["d"]
+        self.factor = with_ridge(partial(self._row_system, mean), mean, partial(Cholesky, team=self.team), ridges)
 
     def _row_system(self, mean: float) -> np.ndarray:
         """Return the matrix of the multipliers of the rows, made definite along the constants."""
         m = len(self.rows)
-        T = np.full((m, m), mean / m if self.balanced else 0.0, self.W[0].dtype)
+        T = np.zeros((m, m), self.kind)
         for at, W in zip(self.at, self.W, strict=True):
             add_block(W, at, T)
+        if self.held is not None:
+            T.flat[:: m + 1] += self.held.sum(axis=1)
+        if self.total is not None:
+            T -= ((self.sums / self.total) @ self.sums.T - mean / m).astype(self.kind)
         return T
 
-    def _inverse(self, rows: HostRows, idx: np.ndarray, diagonal: np.ndarray) -> np.ndarray:
-        n, kind = len(idx), rows.matrix.dtype
+    def _block(self, combined: Combined, rows: HostRows, u: int, idx: np.ndarray, out: np.ndarray) -> None:
+        """Set ``out`` to the kernel of class u on some rows."""
+        gather_block(rows.matrix, rows.scale, idx, 0, len(idx), out)
+
+    def _inverse(self, combined: Combined, rows: HostRows, u: int, idx: np.ndarray, diagonal: np.ndarray) -> np.ndarray:
+        n, kind = len(idx), self.kind
         if not n:
             return np.zeros((0, 0), kind)
         potrf, potri = get_lapack_funcs(("potrf", "potri"), dtype=kind)
 
         def matrix() -> np.ndarray:
             K = np.empty((n, n), kind)
-            gather_block(rows.matrix, rows.scale, idx, 0, n, K)
+            self._block(combined, rows, u, idx, K)
             K.flat[:: n + 1] += diagonal.astype(kind)
             return K
 
@@ -163,23 +200,42 @@ class ClassBlocksNewtonSystem:
                 raise LinAlgError
             return factor
 
-        factor = with_ridge(matrix, float(rows.diag[idx].mean()), cholesky)
+        factor = with_ridge(matrix, float(rows.diag[idx].mean()), cholesky, self.ridges)
         W = potri(factor, lower=1, overwrite_c=1)[0].T
-        complete_and_centre(W, self.balanced)
+        complete(W)
         return W
+
+    def _times(self, R: np.ndarray) -> np.ndarray:
+        """Return the moves of right-hand sides R, (m, c, k), without constraints."""
+        out = np.zeros(R.shape) if self.held is None else self.held[..., None] * R
+        for u, (at, W) in enumerate(zip(self.at, self.W, strict=True)):
+            out[at, u] = W @ R[at, u].astype(self.kind, copy=False)
+        return out
+
+    def _balanced_moves(self, R: np.ndarray, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return moves with the given column sums, (c, k), and the biases."""
+        Z = self._times(R)
+        if self.total is None:
+            return Z, np.zeros_like(columns)
+        b = (Z.sum(axis=0) - columns) / self.total[:, None]
+        Z -= self.sums[..., None] * b
+        return Z, b
+
+    def saddle(self, R: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> tuple:
+        """Return moves, multipliers of the rows and biases, for R of shape (m, c) or (m, c, k) and given sums."""
+        single = R.ndim == 2
+        if single:
+            R, rows, columns = R[..., None], rows[:, None], columns[:, None]
+        Z, b = self._balanced_moves(R, columns)
+        t = self.factor.solve(Z.sum(axis=1) - rows)
+        back, change = self._balanced_moves(np.repeat(t[:, None], R.shape[1], axis=1), 0.0 * columns)
+        out = Z - back, t, b - change
+        return tuple(each[..., 0] for each in out) if single else out
 
     def solve(self, R: np.ndarray) -> np.ndarray:
         """Return Z of shape (m, c, k) for right-hand sides R of shape (k, n, c)."""
         R = np.ascontiguousarray(np.moveaxis(R[:, self.rows], 0, -1))
-        kind = self.W[0].dtype
-        sums = np.zeros((len(self.rows), R.shape[-1]))
-        parts = [W @ R[at, u].astype(kind) for u, (at, W) in enumerate(zip(self.at, self.W, strict=True))]
-        for at, part in zip(self.at, parts, strict=True):
-            sums[at] += part
-        multipliers = self.factor.solve(sums).astype(kind)
-        Z = np.zeros_like(R)
-        for u, (at, W, part) in enumerate(zip(self.at, self.W, parts, strict=True)):
-            Z[at, u] = part - W @ multipliers[at]
+        Z = self.saddle(R, np.zeros((len(R), R.shape[-1])), np.zeros(R.shape[1:]))[0]
         # make the row sums zero, against rounding
         excess = Z.sum(axis=1) / self.free.sum(axis=1)[:, None]
         Z -= self.free[..., None] * excess[:, None]

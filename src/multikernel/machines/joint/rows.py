@@ -20,6 +20,7 @@ import numpy as np
 from multikernel.gram.combined import Combined
 from multikernel.machines.base import FLOOR, ON_BOUND, PENALTY, ROUNDING, Machine
 from multikernel.machines.joint.hinge_loops import CONVERGED, NEEDS_ROWS, project_rows
+from multikernel.machines.joint.interior_point import interior_point
 from multikernel.machines.joint.newton_systems import ClassBlocksNewtonSystem, DifferencesNewtonSystem
 
 # row steps of a partial solve for each step asked for: more of them cost row steps and save passes over the kernels
@@ -65,6 +66,17 @@ class RowMachine(Machine):
     # ---- what a subclass brings
 
     row_steps: type[RowSteps]
+    blocks = ClassBlocksNewtonSystem
+    separable = True
+    held: np.ndarray | bool = True
+
+    def gradient(self, a: np.ndarray) -> np.ndarray:
+        """Return the gradient of g."""
+        return self._slopes(np.zeros_like(a))
+
+    def bend(self, a: np.ndarray) -> np.ndarray | float:
+        """Return minus the second derivatives of g."""
+        return 0.0
 
     def _slopes(self, f: np.ndarray) -> np.ndarray:
         """Return the slopes of the linear part of the dual value, minus the outputs f."""
@@ -76,7 +88,7 @@ class RowMachine(Machine):
 
     def _finish(self, combined: Combined, a: np.ndarray, f: np.ndarray, accuracy: float) -> np.ndarray:
         """Return coefficients within ``accuracy`` of the optimum from ``a``, at which row steps became slow."""
-        raise NotImplementedError
+        return interior_point(self, combined, a, f, accuracy)
 
     # ---- the set of A
 
@@ -131,10 +143,13 @@ class RowMachine(Machine):
         """Row steps while they halve the gap; then Newton's method."""
         accuracy = max(accuracy, ROUNDING * self.scale)
         rows = self.row_steps(self, combined, a, f, accuracy)
-        a, gap = rows.solve(accuracy)
+        new, gap = rows.solve(accuracy)
         if gap <= accuracy:
-            return a
-        return self._finish(combined, a, rows.outputs(a), accuracy)
+            return new
+        moved = rows.outputs(new)
+        if not a.any() or self._gap(new, moved, accuracy)[0] < self._gap(a, f, accuracy)[0]:
+            a, f = new, moved
+        return self._finish(combined, a, f, accuracy)
 
     def _value(self, a: np.ndarray, f: np.ndarray) -> float:
         """Return the dual value of the single-kernel problem."""

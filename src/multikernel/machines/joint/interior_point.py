@@ -1,0 +1,215 @@
+"""A joint loss on one kernel by a primal-dual interior-point method: a few dozen factorisations, whatever the costs.
+
+    min_A  1/2 tr A'KA - g(A),     S = upper - A >= 0,     A1 = 0,     1'A = 0  (with biases)
+
+Given: a machine with its concave g (linear for the hinge), the combined kernel K, coefficients A at which row steps
+became slow. Returned: A to the accuracy asked for. Z >= 0 are the multipliers of S >= 0, t of the rows, b of the
+columns. A step solves
+
+    (K + D) dA + dt 1' + 1 db' = R,     D = Z / S - g''(A),     dA 1 and 1'dA given,
+
+twice with one factorisation (Mehrotra 1992), with one step length for all variables. We differ from the paper in the
+way the system is solved: conjugate gradients, preconditioned by the class blocks of `newton_systems` without the
+kernel's part at entries that Z / S holds firmly at their bounds; on a kernel of low rank by its factor.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.linalg import LinAlgError, cho_solve
+
+from multikernel.gram.combined import Combined
+from multikernel.machines.base import FLOOR
+
+# entries with D above this multiple of the mean diagonal are firm: more of them make smaller blocks and more iterations
+FIRM = 10.0
+# relative error of a step: a larger one saves iterations of conjugate gradients and costs steps
+_ERROR = 1e-4
+# iterations of conjugate gradients in one solution, and steps of a run: both end earlier unless rounding prevents it
+_ITERATIONS, _STEPS = 20, 60
+# fraction of the way to the boundary: nearer to one, and the next step may be blocked
+_FRACTION = 0.995
+# largest diagonal that a factor leaves over, relative to the diagonal of K, by precision: less is rounding
+_LEFT_OVER = {"f": 3e-7, "d": 1e-13}
+
+
+def low_rank_factor(combined: Combined, n_classes: int) -> np.ndarray | None:
+    """Return G of shape (n, r) with K = GG' by a pivoted Cholesky factorisation; None where class blocks take less.
+
+    Only the r rows of the pivots are formed.
+    """
+    left = combined.diag.astype(np.float64)
+    n = len(left)
+    # a matrix of r c unknowns against c matrices of n
+    most = int(n / n_classes ** (2.0 / 3.0))
+    enough = _LEFT_OVER[combined.dtype.char] * float(left.max())
+    G = np.zeros((n, most))
+    for r in range(most + 1):
+        pivot = int(np.argmax(left))
+        if left[pivot] <= enough and r:
+            return G[:, :r]
+        if r == most or left[pivot] <= enough:
+            break
+        row = combined.apply(np.eye(1, n, pivot)[0])
+        G[:, r] = (row - G[:, :r] @ G[pivot, :r]) / np.sqrt(left[pivot])
+        left -= G[:, r] ** 2
+        left[pivot] = 0.0
+    return None
+
+
+class LowRankSystem:
+    """The system for K = GG', factorised: r c unknowns G'dA, and c for the biases.
+
+    Parameters
+    ----------
+    G : ndarray of shape (n, r)
+        Factor of the kernel.
+    D : ndarray of shape (n, c)
+        Diagonal, positive.
+    balanced : bool
+        Whether column sums are given.
+    """
+
+    def __init__(self, G: np.ndarray, D: np.ndarray, balanced: bool) -> None:
+        n, c = D.shape
+        # the biases are one more column, without a quadratic term
+        self.G = G = np.column_stack([G, np.ones(n)]) if balanced else G
+        self.balanced, self.e = balanced, 1.0 / D
+        self.total = self.e.sum(axis=1, keepdims=True)
+        self.share = self.e / self.total
+        k = G.shape[1]
+        blocks = np.empty((c, k, c, k))
+        for u in range(c):
+            for v in range(u + 1):
+                weight = (self.e[:, u] if u == v else 0.0) - self.e[:, u] * self.share[:, v]
+                blocks[u, :, v] = (G * weight[:, None]).T @ G
+                blocks[v, :, u] = blocks[u, :, v].T
+        M = blocks.reshape(c * k, c * k)
+        ridge = np.ones((c, k))
+        if balanced:
+            ridge[:, -1] = 1e-12 * np.trace(M) / len(M)
+        M.flat[:: c * k + 1] += ridge.ravel()
+        self.factor = np.linalg.cholesky(M), True
+
+    def saddle(self, R: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> tuple:
+        """Return dA, dt and db for R and the sums of rows and columns."""
+        rhs = (self.G.T @ (self._centred(R) + self.share * rows[:, None])).T
+        if self.balanced:
+            rhs[:, -1] -= columns
+        V = cho_solve(self.factor, rhs.ravel(), check_finite=False).reshape(rhs.shape)
+        left = R - self.G @ V.T
+        dt = np.sum(self.share * left, axis=1) - rows / self.total[:, 0]
+        return self._centred(left) + self.share * rows[:, None], dt, V[:, -1] if self.balanced else 0.0 * columns
+
+    def _centred(self, R: np.ndarray) -> np.ndarray:
+        """M_i R_i for every row, M_i = diag(e_i) - e_i e_i' / sum e_i."""
+        return self.e * (R - np.sum(self.share * R, axis=1, keepdims=True))
+
+
+class InteriorPoint:
+    """An interior point A with slacks S > 0 and multipliers Z > 0, begun from a point pulled inside.
+
+    Parameters
+    ----------
+    machine : RowMachine
+        Machine.
+    combined : Combined
+        Kernel.
+    a, f : ndarrays of shape (n, c)
+        Feasible coefficients and their outputs.
+    b : ndarray of shape (c,)
+        Biases to begin with.
+    gap : float
+        Gap of the coefficients.
+    """
+
+    def __init__(self, machine, combined: Combined, a: np.ndarray, f: np.ndarray, b: np.ndarray, gap: float) -> None:
+        self.machine, self.combined, self.b = machine, combined, b
+        self.mean = max(float(combined.diag.mean()), float(np.finfo(np.float32).tiny))
+        self.G = low_rank_factor(combined, machine.n_classes) if machine.separable else None
+        # entries with a multiplier; the others have a conjugate that keeps them off their bounds
+        self.held = np.broadcast_to(machine.held, a.shape)
+        self.A, self.S, self.Z, self.t = machine.inside(a, f, b, gap / a.size, self.mean)
+        self.f = combined.apply(self.A)
+
+    @property
+    def products(self) -> float:
+        """<S, Z>, the gap where the residuals are zero."""
+        return float(np.vdot(self.S, self.Z))
+
+    def step(self) -> float:
+        """Predictor and corrector step; return its length."""
+        machine, S, Z = self.machine, self.S, self.Z
+        barrier = Z / S
+        D = barrier + machine.bend(self.A)
+        if self.G is not None:
+            system = LowRankSystem(self.G, D, machine.balanced)
+        else:
+            firm = D > FIRM * self.mean
+            held = np.where(firm, 1.0 / (self.combined.diag[:, None] + D), 0.0)
+            system = machine.blocks(self.combined, ~firm, machine.balanced, D, held)
+        left = machine.gradient(self.A) - self.f - self.b - self.t[:, None] - Z
+        sums = -self.A.sum(axis=1), -self.A.sum(axis=0)
+        before = self.products
+        dA, dt, db = self._solve(system, D, left + Z, sums, _ERROR**0.5)
+        dZ = barrier * dA - Z
+        if before > 0:
+            t = min(1.0, self._longest_step(dA, dZ))
+            after = float(np.vdot(S - t * self.held * dA, Z + t * dZ))
+            change = self.held * ((after / before) ** 3 * before / np.count_nonzero(self.held) + dA * dZ) / S - Z
+            dA, dt, db = self._solve(system, D, left - change, sums, _ERROR)
+            dZ = change + barrier * dA
+        t = min(1.0, _FRACTION * self._longest_step(dA, dZ))
+        self.A, self.S, self.Z = self.A + t * dA, S - t * self.held * dA, Z + t * dZ
+        self.t, self.b = self.t + t * dt, self.b + t * db
+        self.f = self.combined.apply(self.A)
+        return t
+
+    def _longest_step(self, dA: np.ndarray, dZ: np.ndarray) -> float:
+        room = np.where(self.held, self.S, self.machine.upper - self.A)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return 1.0 / max(1e-300, float((dA / room).max()), float(np.where(self.held, -dZ / self.Z, 0.0).max()))
+
+    def _solve(self, system, D: np.ndarray, R: np.ndarray, sums: tuple, error: float) -> tuple:
+        """Return dA, dt and db by conjugate gradients on what the system leaves over."""
+        none = np.zeros(len(R)), np.zeros(R.shape[1])
+        dA, dt, db = system.saddle(R, *sums)
+        image = self.combined.apply(dA) + D * dA
+        enough, left, step, before = error**2 * float(np.vdot(dA, image)), R - image - dt[:, None] - db, 0.0, np.inf
+        for _ in range(_ITERATIONS):
+            G, more_t, more_b = system.saddle(left, *none)
+            # without the multipliers, which do not count: less rounding
+            left = left - more_t[:, None] - more_b
+            dt, db = dt + more_t, db + more_b
+            energy = float(np.vdot(G, left))
+            if energy <= enough:
+                break
+            step = G + energy / before * step
+            image = self.combined.apply(step) + D * step
+            bend = float(np.vdot(step, image))
+            if not bend > 0:
+                break
+            dA = dA + energy / bend * step
+            left = left - energy / bend * image
+            before = energy
+        return dA, dt, db
+
+
+def interior_point(machine, combined: Combined, a: np.ndarray, f: np.ndarray, accuracy: float) -> np.ndarray:
+    """Return coefficients within ``accuracy`` of the optimum, or the best that rounding allows, from feasible ones."""
+    gap, b = machine._gap(a, f, accuracy)
+    best, least = a, gap
+    path = InteriorPoint(machine, combined, a, f, b, gap)
+    for _ in range(_STEPS):
+        try:
+            t = path.step()
+        except LinAlgError:
+            break
+        if path.products <= accuracy or t < 1e-8:
+            new = machine.make_feasible(path.A)
+            gap = machine._gap(new, path.f + combined.apply(new - path.A), accuracy)[0]
+            if gap < least:
+                best, least = new, gap
+            if least <= accuracy or t < 1e-8 or path.products <= FLOOR * accuracy:
+                break
+    return best
