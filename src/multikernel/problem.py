@@ -18,6 +18,9 @@ from multikernel.gram.base import Gram, Outputs
 from multikernel.machines.base import Machine
 from multikernel.mixing.base import Mixing
 
+# sum of the coefficients, in units of the largest so far, below which outputs are summed anew: digits against a pass
+_SHRUNK = 1e-3
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -85,11 +88,14 @@ class Point:
         self._outputs = known if isinstance(known, Outputs) else problem.gram.new_outputs(self.a.shape, known)
         self.combined = problem.gram.combined(self.beta)
         self.curvature = np.full(problem.gram.n_kernels, np.inf)
+        self._largest = float(np.abs(self._outputs.coef).sum())
 
     @property
     def outputs(self) -> Outputs:
         """Outputs of every kernel, brought up to date with a."""
         if self._outputs.coef is not self.a:
+            if float(np.abs(self.a).sum()) < _SHRUNK * self._largest:
+                self.recompute()
             self._outputs.update(self.a)
         return self._outputs
 
@@ -136,9 +142,24 @@ class Point:
             others = np.setdiff1d(np.arange(len(self.beta)), known[0])
             self._outputs.update(a, others)
             self._outputs.put(*known)
+        self._largest = max(self._largest, float(np.abs(a).sum()))
         self.a = a
         for name in ("q", "f", "primal", "certificate"):
             self.__dict__.pop(name, None)
+
+    def rounding(self) -> float:
+        """Return by how much the rounding of running outputs may move the primal value, to an order of magnitude.
+
+        Outputs keep the rounding of the largest coefficients that they were ever computed for.
+        """
+        error = float(np.finfo(float).eps) * float(self.combined.diag.max()) * self._largest
+        return error * (self.problem.machine.scale + self._largest)
+
+    def recompute(self) -> None:
+        """Sum the outputs anew, in one pass, without what rounding has left of earlier coefficients."""
+        self._outputs = self.problem.gram.new_outputs(self.a.shape)
+        self._largest = 0.0
+        self.set_dual(self.a)
 
     def take_kernels(self, kernels: np.ndarray, beta: np.ndarray, mixing: Mixing) -> Point:
         """Return a point of some kernels, with their weights, these coefficients, and what is known of the outputs."""

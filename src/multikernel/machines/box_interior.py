@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 # most factorisations of a solution: a limit that only rounding makes a run reach
 MOST = 60
 _GROWTH = 10.0
+# steps in a row that did not halve the gap, after which the rest counts as rounding
+_IDLE = 5
 # fraction of the way to the boundary: nearer to one, and the next step may be blocked
 _FRACTION = 0.995
 
@@ -39,19 +41,21 @@ def solve_inside(
     best, outputs, least = a, f, machine.gap(a, f)
     if least <= accuracy:
         return a, f
-    path = _InteriorPoint(machine, combined, a, f, least)
+    path, idle, lowest = _InteriorPoint(machine, combined, a, f, least), 0, np.inf
     for _ in range(MOST):
+        idle = 0 if path.complementarity < 0.5 * lowest else idle + 1
+        lowest = min(path.complementarity, lowest)
         if path.complementarity <= accuracy:
             for coef in (path.a, path.rounded()):
                 now = machine.make_feasible(coef)
                 there = combined.apply(now)
                 gap = machine.gap(now, there)
-                if gap < least or (gap <= accuracy):
-                    best, outputs, least = now, there, gap
-            # coefficients that are on their bounds are worth more steps; far below the accuracy the rest is rounding
-            if gap <= accuracy or path.complementarity <= 1e-6 * accuracy:
+                if gap < least or gap <= accuracy:
+                    best, outputs, least, idle = now, there, gap, 0
+            # coefficients exactly on their bounds are worth further steps
+            if gap <= accuracy:
                 break
-        if not path.step():
+        if idle >= _IDLE or not path.step():
             break
     return best, outputs
 
