@@ -95,7 +95,7 @@ class Best:
         """Take the point into account, and a lower bound known from elsewhere; return the point's own certificate."""
         now, best = point.certificate, self.certificate
         lower = max(best.lower, now.lower, lower)
-        eps = ROUNDING * abs(now.upper)
+        eps = max(ROUNDING * abs(now.upper), point.rounding)
         improved = now.upper < best.upper - eps or lower > best.lower + eps
         self.idle = 0 if improved else self.idle + 1
         reached = replace(now, lower=lower).relative <= self.tol
@@ -106,16 +106,3 @@ class Best:
         self.converged = self.certificate.relative <= self.tol
         self.upper = min(self.upper, now.upper)
         return now
-
-    def recheck(self, point: Any) -> None:
-        """Certify the model anew, from outputs summed for it alone; the best lower bound may be off by rounding too.
-
-        Sets: ``point``, moved to the model.
-        """
-        assert self.model is not None
-        lower = self.certificate.lower - point.rounding()
-        point.set_weights(self.model.weights)
-        point.set_dual(self.model.coef)
-        point.recompute()
-        self.certificate, self.upper, self.own_gap = Certificate(np.inf, -np.inf, 0.0, 0.0), np.inf, np.inf
-        self.take(point, lower)

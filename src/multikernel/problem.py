@@ -19,7 +19,7 @@ from multikernel.machines.base import Machine
 from multikernel.mixing.base import Mixing
 
 # sum of the coefficients, in units of the largest so far, below which outputs are summed anew: digits against a pass
-_SHRUNK = 1e-3
+_SHRUNK = 0.03
 
 
 @dataclass(frozen=True)
@@ -94,8 +94,10 @@ class Point:
     def outputs(self) -> Outputs:
         """Outputs of every kernel, brought up to date with a."""
         if self._outputs.coef is not self.a:
-            if float(np.abs(self.a).sum()) < _SHRUNK * self._largest:
-                self.recompute()
+            size = float(np.abs(self.a).sum())
+            if size < _SHRUNK * self._largest:
+                # without the rounding that larger coefficients have left
+                self._outputs, self._largest = self.problem.gram.new_outputs(self.a.shape), size
             self._outputs.update(self.a)
         return self._outputs
 
@@ -117,11 +119,23 @@ class Point:
         """Primal value of the combined kernel at its best intercept, and that intercept."""
         return self.problem.machine.primal(self.f, float(self.beta @ self.q), self.accuracy)
 
+    @property
+    def rounding(self) -> float:
+        """By how much the rounding of the outputs may move the primal value, to an order of magnitude.
+
+        Outputs keep the rounding of the largest coefficients a that they were computed for: 1/2 eps K_ii |a|_1 each.
+        Signs of rounding are as good as random, so that sums over the samples add up squares.
+        """
+        error = 0.5 * float(np.finfo(float).eps) * float(self.combined.diag.max()) * self._largest
+        size = self.problem.machine.scale / np.sqrt(self.problem.gram.n_samples)
+        return error * (size + 0.5 * float(np.linalg.norm(self.a)))
+
     @cached_property
     def certificate(self) -> Certificate:
-        """Bounds on the optimum that this point gives."""
+        """Bounds on the optimum that this point gives, rounding included."""
         machine = self.problem.machine
         upper, intercept = self.primal
+        upper += self.rounding
         lower = machine.dual(self.a) - 0.5 * self.problem.mixing.support(self.q)[0]
         return Certificate(upper, lower, intercept, machine.floor)
 
@@ -146,20 +160,6 @@ class Point:
         self.a = a
         for name in ("q", "f", "primal", "certificate"):
             self.__dict__.pop(name, None)
-
-    def rounding(self) -> float:
-        """Return by how much the rounding of running outputs may move the primal value, to an order of magnitude.
-
-        Outputs keep the rounding of the largest coefficients that they were ever computed for.
-        """
-        error = float(np.finfo(float).eps) * float(self.combined.diag.max()) * self._largest
-        return error * (self.problem.machine.scale + self._largest)
-
-    def recompute(self) -> None:
-        """Sum the outputs anew, in one pass, without what rounding has left of earlier coefficients."""
-        self._outputs = self.problem.gram.new_outputs(self.a.shape)
-        self._largest = 0.0
-        self.set_dual(self.a)
 
     def take_kernels(self, kernels: np.ndarray, beta: np.ndarray, mixing: Mixing) -> Point:
         """Return a point of some kernels, with their weights, these coefficients, and what is known of the outputs."""

@@ -19,8 +19,6 @@ from multikernel.threads import single_threaded_blas
 # a run has stalled after this many steps without a better bound, times the number of kernels plus four:
 # a cutting-plane method may need several cuts a kernel before its first useful bound
 _STALL = 10
-# share of the gap asked for that rounding of the running outputs may take before they are summed anew, which is one pass
-_ROUNDED = 0.1
 
 
 def solve(
@@ -85,10 +83,6 @@ def solve(
     try:
         with single_threaded_blas():
             for step, now in islice(iterate(point, algorithm, best), 0 if best.converged else max_iter):
-                rounded = point.rounding() > _ROUNDED * tol * best.certificate.size
-                if best.converged and rounded:
-                    best.recheck(point)
-                    now = point.certificate
                 row = {
                     "upper": best.upper, "lower": best.certificate.lower, "gap": best.certificate.relative,
                     "active": int(np.count_nonzero(point.beta)), "primal": now.upper, "weights": point.beta,
@@ -98,7 +92,9 @@ def solve(
                 if best.converged or step.settled:
                     status = SETTLED
                     break
-                if step.done or best.idle >= _STALL * (1 if rounded else problem.gram.n_kernels + 4):
+                # where rounding alone leaves a larger gap than was asked for, cuts do not help
+                patience = 1 if point.rounding > tol * now.size else problem.gram.n_kernels + 4
+                if step.done or best.idle >= _STALL * patience:
                     status = STALLED
                     break
     except KeyboardInterrupt:
@@ -107,8 +103,6 @@ def solve(
         # interrupted before the first certificate, perhaps in the middle of an update of the outputs
         point = Point(problem, *given)
         best.take(point)
-    if not best.converged and point.rounding() > _ROUNDED * tol * best.certificate.size:
-        best.recheck(point)
     model, found = best.model, best.certificate
     assert model is not None
     return Solution(
