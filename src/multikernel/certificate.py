@@ -98,7 +98,7 @@ class Best:
         """Take the point into account, and a lower bound known from elsewhere; return the point's own certificate."""
         now, best = point.certificate, self.certificate
         lower = max(best.lower, now.lower, lower)
-        eps = ROUNDING * abs(now.upper)
+        eps = max(ROUNDING * abs(now.upper), point.rounding)
         improved = now.upper < best.upper - eps or lower > best.lower + eps
         self.idle = 0 if improved else self.idle + 1
         reached = replace(now, lower=lower).relative <= self.tol

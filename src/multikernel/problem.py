@@ -17,6 +17,9 @@ from multikernel.gram.base import Gram, Outputs
 from multikernel.machines.base import Machine
 from multikernel.mixing.base import Mixing
 
+# sum of the coefficients, in units of the largest so far, below which outputs are summed anew: digits against a pass
+_SHRUNK = 0.03
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -84,11 +87,16 @@ class Point:
         self._outputs = known if isinstance(known, Outputs) else problem.gram.new_outputs(self.a.shape, known)
         self.combined = problem.gram.combined(self.beta)
         self.curvature = np.full(problem.gram.n_kernels, np.inf)
+        self._largest = float(np.abs(self._outputs.coef).sum())
 
     @property
     def outputs(self) -> Outputs:
         """Outputs of every kernel, brought up to date with a."""
         if self._outputs.coef is not self.a:
+            size = float(np.abs(self.a).sum())
+            if size < _SHRUNK * self._largest:
+                # without the rounding that larger coefficients have left
+                self._outputs, self._largest = self.problem.gram.new_outputs(self.a.shape), size
             self._outputs.update(self.a)
         return self._outputs
 
@@ -105,14 +113,25 @@ class Point:
         """Outputs of the combined kernel, without intercept."""
         return self.outputs.mix(self.beta)
 
+    @property
+    def rounding(self) -> float:
+        """By how much the rounding of the outputs may move the primal value, to an order of magnitude.
+
+        Outputs keep the rounding of the largest coefficients a that they were computed for: 1/2 eps K_ii |a|_1 each.
+        Signs of rounding are as good as random, so that sums over the samples add up squares.
+        """
+        error = 0.5 * float(np.finfo(float).eps) * float(self.combined.diag.max()) * self._largest
+        size = self.problem.machine.scale / np.sqrt(self.problem.gram.n_samples)
+        return error * (size + 0.5 * float(np.linalg.norm(self.a)))
+
     @cached_property
     def certificate(self) -> Certificate:
-        """Bounds on the optimum that this point gives; the upper one is the primal value at the best intercept."""
+        """Bounds on the optimum that this point gives, rounding included; the upper one at the best intercept."""
         machine = self.problem.machine
         quad, dual = float(self.beta @ self.q), machine.dual(self.a)
-        upper, intercept = machine.primal(self.f, quad, self.accuracy)
+        primal, intercept = machine.primal(self.f, quad, self.accuracy)
         lower = dual - 0.5 * self.problem.mixing.support(self.q)[0]
-        return Certificate(upper, lower, intercept, machine.floor, upper - (dual - 0.5 * quad))
+        return Certificate(primal + self.rounding, lower, intercept, machine.floor, primal - (dual - 0.5 * quad))
 
     def set_weights(self, beta: np.ndarray) -> None:
         """Move to new weights."""
@@ -131,6 +150,7 @@ class Point:
             others = np.setdiff1d(np.arange(len(self.beta)), known[0])
             self._outputs.update(a, others)
             self._outputs.put(*known)
+        self._largest = max(self._largest, float(np.abs(a).sum()))
         self.a = a
         for name in ("q", "f", "certificate"):
             self.__dict__.pop(name, None)

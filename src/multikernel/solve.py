@@ -92,7 +92,9 @@ def solve(
                 if best.converged or step.settled:
                     status = SETTLED
                     break
-                if step.done or best.idle >= _STALL * (problem.gram.n_kernels + 4):
+                # where rounding alone leaves a larger gap than was asked for, cuts do not help
+                patience = 1 if point.rounding > tol * now.size else problem.gram.n_kernels + 4
+                if step.done or best.idle >= _STALL * patience:
                     status = STALLED
                     break
     except KeyboardInterrupt:

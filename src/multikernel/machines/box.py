@@ -17,6 +17,7 @@ import numpy as np
 from multikernel.gram.base import Outputs
 from multikernel.gram.combined import RIDGES, Combined, HostRows
 from multikernel.machines.base import ON_BOUND, PATIENCE, ROUNDING, ConicMachine, Curvature, Machine
+from multikernel.machines.box_interior import solve_inside
 from multikernel.machines.box_loops import CONVERGED, NEEDS_ROW, OUT_OF_STEPS, ascend, balance, smo
 
 # combined rows formed together when one is missing: more rows mean fewer calls, and more rows that are never read
@@ -58,11 +59,20 @@ class BoxMachine(Machine):
         equality = np.ones(self.n_samples) if self.balanced else None
         return ConicMachine(self.p, self.lo, self.hi, equality, self.total, self.eps)
 
+    def gap(self, a: np.ndarray, f: np.ndarray) -> float:
+        """Return primal minus dual value of coefficients with outputs f."""
+        quad = float(a @ f)
+        return self.primal(f, quad)[0] - (self.dual(a) - 0.5 * quad)
+
     def free(self, a: np.ndarray) -> np.ndarray:
         """Return which coefficients are strictly inside their bounds, and off the kink where there is one."""
-        edge = ON_BOUND * (self.hi - self.lo)
+        edge = self._edge(a)
         inside = (a > self.lo + edge) & (a < self.hi - edge)
         return inside & (np.abs(a) > edge) if self.eps else inside
+
+    def _edge(self, a: np.ndarray) -> np.ndarray:
+        """Return the distance from a bound below which coefficients count as being on it."""
+        return ON_BOUND * np.minimum(self.hi - self.lo, np.abs(a).max())
 
     def make_feasible(self, a):
         a = np.clip(a, self.lo, self.hi)
@@ -72,7 +82,7 @@ class BoxMachine(Machine):
 
     def _rescale(self, other, coef):
         """Keep the coefficients, those on a bound of ``other`` moved to the bound that is now in its place."""
-        edge = ON_BOUND * (other.hi - other.lo)
+        edge = other._edge(coef)
         return np.where(coef >= other.hi - edge, self.hi, np.where(coef <= other.lo + edge, self.lo, coef))
 
     def solve(self, combined, a, f, accuracy):
@@ -119,7 +129,8 @@ class SMO:
     """One inner solution: coefficients a, gradient G, and the masks of what may grow and shrink."""
 
     def __init__(self, machine: BoxMachine, a: np.ndarray, f: np.ndarray, accuracy: float, relax: float = 1.0) -> None:
-        self.balanced, self.relax = machine.balanced, relax
+        self.machine, self.accuracy, self.relax = machine, accuracy, relax
+        self.balanced = machine.balanced
         self.loop = smo if self.balanced else ascend
         self.lo, self.hi, self.eps = machine.lo, machine.hi, machine.eps
         # with slopes within tol of optimal the gap is at most tol times the length of the box
@@ -145,9 +156,10 @@ class SMO:
         """SMO to the tolerance, on all variables and on those that shrinking leaves, in turn.
 
         Where the host takes fewer rows than there are variables, a round solves the problem of the worst violators.
+        Where a number of steps in proportion to the samples is not enough, an interior-point method finishes.
         """
-        n, patience = len(self.a), PATIENCE * len(self.a)
-        budget = max(500_000, 100 * n)
+        n = len(self.a)
+        budget = PATIENCE * n
         rows = combined.host_rows() if n <= combined.host_limit else None
         best, stuck = np.inf, 0
         while budget > 0:
@@ -156,53 +168,21 @@ class SMO:
             else:
                 status, used, top, bottom = self.run_loop(rows, min(n, budget))
             budget -= used
-            patience -= used
             stuck = 0 if top - bottom < 0.9 * best else stuck + 1
             best = min(best, top - bottom)
             # slopes are sums of many terms: below some point they are rounding, and no step makes them smaller
             terms = 1.0 + combined.diag.max() * np.abs(self.a).sum()
             self.relax = RELAX
-            if status == CONVERGED or (stuck > 5 and best < ROUNDING * terms):
+            if status == CONVERGED:
                 return
-            if patience < 0:
-                self.newton_polish(combined)
-                patience = PATIENCE * n
-                continue
+            if stuck > 5 and best < ROUNDING * terms:
+                break
             # a variable that neither grows nor shrinks with a gain cannot be chosen while top and bottom close in
             held = (self.G + self.up < bottom) & (self.G + self.low > top)
             if rows is not None and n > 2 * np.count_nonzero(~held) > 2:
-                used = self.run_within(combined, np.flatnonzero(~held), min(budget, PATIENCE * n))
-                budget -= used
-                patience -= used
-
-    def newton_polish(self, combined: Combined) -> None:
-        """Newton steps on the free variables, each as far as the box allows: what pairs cannot do on low ranks.
-
-        The objective is a concave quadratic, so that every such step ascends. A step that ends on a bound takes
-        that variable out of the free set, and a full step is the last one.
-        """
-        for _ in range(len(self.a)):
-            free = np.flatnonzero(self.up == self.low)
-            if len(free) < 1 + self.balanced:
-                return
-            step = _solve_reduced(combined, free, (self.G + self.up)[None, free], self.balanced)[0]
-            # no variable leaves its piece: a kink lies at zero
-            hi = np.where(self.a[free] >= 0, self.hi[free], 0.0)
-            lo = np.where(self.a[free] <= 0, self.lo[free], 0.0)
-            room = np.where(step > 0, hi, lo) - self.a[free]
-            with np.errstate(divide="ignore", invalid="ignore"):
-                ratio = np.where(step != 0, room / step, np.inf)
-            first = int(np.argmin(ratio))
-            t = min(1.0, float(ratio[first]))
-            change = np.zeros(len(self.a))
-            change[free] = t * step
-            if t < 1.0:
-                change[free[first]] = room[first]
-            self.a += change
-            self.G -= combined.apply(change)
-            self._set_masks()
-            if t == 1.0:
-                return
+                budget -= self.run_within(combined, np.flatnonzero(~held), budget)
+        self.a, f = solve_inside(self.machine, combined, self.a, self.machine.p - self.G, self.accuracy)
+        self.G = self.machine.p - f
 
     def _run_worst(self, combined: Combined, budget: int) -> tuple[int, int, float, float]:
         """Solve the problem of as many of the worst violators as the host takes; return as `run_loop`."""

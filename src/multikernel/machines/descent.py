@@ -21,13 +21,16 @@ import numpy as np
 
 from multikernel.gram.features import CombinedFeatures, FeatureOutputs
 from multikernel.losses import SquaredHinge
-from multikernel.machines.base import PENALTY, STEPS, Machine
+from multikernel.machines.base import PATIENCE, PENALTY, STEPS, Machine
 from multikernel.machines.box import BoxMachine
+from multikernel.machines.box_interior import solve_inside
 from multikernel.machines.descent_loops import climb, own_gaps
 from multikernel.machines.ridge import Ridge
 from multikernel.machines.smooth import Smooth
 from multikernel.threads import RUN
 
+# samples up to which kernel values of all pairs may be formed, to finish what epochs do not: bounded work against memory
+_FEW = 5000
 # passes of coordinate descent over a block before its rows go back to the tables: steps against visits of the tables
 _PASSES = 3
 # rows held at a bound by so many times the slopes of free rows are set aside: smaller epochs against later surprises
@@ -100,11 +103,22 @@ class Descent(Machine):
         return self.inner.primal(f, quad, accuracy)
 
     def solve(self, combined, a, f, accuracy):
+        """Epochs until the gap is below ``accuracy``; where many do not reach it, the machine's own factorisations."""
+        few = self.n_samples <= _FEW
         epochs = Epochs(self, combined, combined.tables, a, f)
-        for _ in range(STEPS):
+        for _ in range(PATIENCE if few else STEPS):
             if epochs.run() <= 0.5 * accuracy:
                 break
-        return epochs.finish()
+        a = epochs.finish()
+        if not few:
+            return a
+        f = combined.apply(a)
+        quad = float(a @ f)
+        if self.primal(f, quad)[0] - self.dual(a) + 0.5 * quad <= accuracy:
+            return a
+        if isinstance(self.inner, BoxMachine):
+            return solve_inside(self.inner, combined, a, f, accuracy)[0]
+        return self.inner.solve(combined, a, f, accuracy)
 
     def epochs(self, combined: CombinedFeatures, outputs: FeatureOutputs) -> Epochs:
         """Begin epochs between which the weights of ``combined`` may change.

@@ -7,7 +7,8 @@ Returned: the point after the last epoch of a step; bounds by the driver. The hi
 A step is a few epochs, each followed by the closed-form weights, over-relaxed: for norm 1 beta_k <- beta_k q_k /
 (beta'q). The outputs of all samples, which the certificate needs, are brought up to date once a step, and the
 coefficients give a cut. Where that brings little, steps alternate with in-out steps on the cuts: the inner problem,
-solved to the accuracy that the gap asks for, halfway between the best weights and those that minimise the cut model.
+solved to the accuracy that the gap asks for, halfway between the best weights and those that minimise the cut model, or
+at the weights themselves where there is nothing to learn.
 
 We differ from the papers in the machine (coordinate descent on explicit features) and in the steps on the cuts.
 """
@@ -68,7 +69,11 @@ class Interleaved(Solver):
     def step(self, point: Point, state: _State, certificate: Certificate) -> Step:
         accuracy = self.inner * inner_accuracy(certificate, state.tol)
         if state.on_cuts:
-            lower, _ = state.memory.step(point, accuracy)
+            lower = -np.inf
+            if state.fixed:
+                point.solve(accuracy)
+            else:
+                lower, _ = state.memory.step(point, accuracy)
             extra = {"epoch_seconds": np.nan}
         else:
             if state.best is not None:
@@ -103,7 +108,7 @@ class Interleaved(Solver):
             state.best = None
         state.upper = min(state.upper, now.upper)
         gap = state.upper - max(now.lower, lower)
-        if gap > self.little * state.gap and not state.fixed:
+        if gap > self.little * state.gap:
             state.on_cuts = not state.on_cuts
             if state.on_cuts:
                 state.best = point.beta, point.a
