@@ -39,6 +39,8 @@ from multikernel.solvers.cut_model import InOut
 _SINGLE = 1e-3
 # fraction of the gap that a step with progress leaves at most: larger ones keep to Newton's method for longer
 _PROGRESS = 0.7
+# part of the gap by which J falls in a step with progress, where the bounds have not come closer
+_FALL = 0.05
 # weight that kernels dropped in error get back together
 _BACK = 0.02
 # the other method
@@ -60,7 +62,9 @@ class _State:
     waited: int = 0
     stalled: float = np.inf
     rest: AlternatingState | None = None
-    damping: float = 1.0
+    # part of the way to the bounds that weights may go in one step, and the fall of J that the model expects
+    part: float = 1.0
+    expected: float = 0.0
     weights_first: bool = False
 
 
@@ -137,8 +141,14 @@ class Newton(Solver):
             point.solve(0.1 * accuracy)
             return
         c = cast(HasCurvature, machine).curvature(point.combined, point.a, point.f, point.outputs, rough=gap > _SINGLE)
-        step = cast(HasNewtonStep, mixing).newton_step(point.beta, point.q, c.H) - point.beta
-        move = state.damping * step
+        # the quadratic model is minimised over beta + part (B - beta): below one, no weight is set to zero at once
+        part = state.part
+        move = part * (cast(HasNewtonStep, mixing).newton_step(point.beta, point.q, part * c.H) - point.beta)
+        fall = 0.5 * float(move @ (point.q - c.H @ move))
+        if part < 1.0:
+            # so exact that the fall of J can be compared with that of the model
+            accuracy = min(max(0.25 * fall, 0.1 * accuracy), accuracy)
+        state.expected = fall - accuracy
         # the coefficients after the weights moved, to first order; close to the optimum with their own Newton step
         a = point.a.copy()
         a[c.free] -= c.response @ move
@@ -158,8 +168,8 @@ class Newton(Solver):
             state.memory.observe(point)
             state.best, state.upper, state.gap = (point.beta, point.a), upper, upper - lower
             return lower
-        worse = upper > state.upper
-        if upper < state.upper:
+        fall = state.upper - upper
+        if fall > 0:
             state.best, state.upper = (point.beta, point.a), upper
         if state.waited >= self.patience:
             state.gap = min(state.upper - lower, state.gap)
@@ -173,14 +183,16 @@ class Newton(Solver):
         if state.upper - lower >= _PROGRESS * state.gap and cuts.mixing.is_simplex:
             lower = max(lower, cuts.minimise()[1])
         gap = state.upper - lower
-        progress = gap < _PROGRESS * state.gap
+        progress = gap < _PROGRESS * state.gap or fall > _FALL * state.gap
         state.gap = min(gap, state.gap)
-        if worse:
-            # J grew: the quadratic model reached too far, begin again from the best point with a shorter step
-            state.damping *= 0.3
+        # a trust region: the next step is shorter where J fell by much less than the model, longer where by as much
+        if fall < 0.25 * state.expected:
+            state.part *= 0.5
+        elif fall > 0.75 * state.expected:
+            most = 1.0 if now.relative < self.handover else 0.5
+            state.part = max(state.part, min(most, 2.0 * state.part))
+        if fall < 0:
             self._return_to_best(point, state)
-        else:
-            state.damping = min(1.0, 3.0 * state.damping)
         state.waited = 0 if progress else state.waited + 1
         if state.waited == self.patience:
             state.stalled = state.gap
