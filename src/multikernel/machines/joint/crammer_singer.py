@@ -14,13 +14,10 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from multikernel.gram.base import Outputs
-from multikernel.gram.combined import Combined
-from multikernel.machines.base import ConicMachine, Curvature
+from multikernel.machines.base import ConicMachine
 from multikernel.machines.joint.hinge_biases import best_biases
 from multikernel.machines.joint.hinge_loops import hinge_row_steps
-from multikernel.machines.joint.interior_point import FIRM
-from multikernel.machines.joint.rows import BIASES, ROUNDING, RowMachine, RowSteps, in_pairs
+from multikernel.machines.joint.rows import BIASES, ROUNDING, RowMachine, RowSteps
 
 
 class HingeRowSteps(RowSteps):
@@ -115,25 +112,11 @@ class CrammerSinger(RowMachine):
 
     def start_biases(self, a: np.ndarray, g: np.ndarray, accuracy: float) -> np.ndarray:
         """Return the biases that make the slopes of the free entries of each row most nearly equal."""
-        w = self.free(a) * np.where(self._interior(a), self.upper - a, self.C[:, None])
+        w = self.free(a) * np.where(self.interior(a), self.upper - a, self.C[:, None])
         shares = w / np.maximum(w.sum(axis=1, keepdims=True), ROUNDING * self.C[:, None])
         L = np.diag(w.sum(axis=0)) - shares.T @ w
         rhs = np.sum(w * (g - np.sum(shares * g, axis=1, keepdims=True)), axis=0)
         return np.linalg.lstsq(L, rhs, rcond=1e-10)[0]
-
-    def _interior(self, a: np.ndarray) -> np.ndarray:
-        """Return which rows have no entry on its bound, as they come from the interior-point method, (n, 1)."""
-        return np.asarray((a < self.upper).all(axis=1, keepdims=True))
-
-    def inside(self, a: np.ndarray, f: np.ndarray, b: np.ndarray, mu: float, k: float) -> tuple:
-        """Return coefficients, slacks S and multipliers Z with products near mu, and multipliers of the rows."""
-        g = self._slopes(f) - b
-        low = g.min(axis=1)
-        v = self.upper - a - (g - low[:, None]) / k
-        root = np.sqrt(v * v + 4.0 * mu / k)
-        s = np.where(v > 0, 0.5 * (v + root), 2.0 * mu / k / (root - v))
-        s *= (self.C / s.sum(axis=1))[:, None]
-        return self.upper - s, s, mu / s, low
 
     def primal(self, f, quad, accuracy=0.0):
         margins = f - f[self._own][:, None] + 1.0
@@ -142,25 +125,3 @@ class CrammerSinger(RowMachine):
             return 0.5 * quad + float(self.C @ margins.max(axis=1)), np.zeros(self.n_classes)
         b, loss = best_biases(margins, self.C, self.y, max(BIASES * accuracy, ROUNDING * self.scale))
         return 0.5 * quad + loss, b
-
-    # ---- second order
-
-    def curvature(self, combined: Combined, a, f, outputs: Outputs, rough: bool = False) -> Curvature:
-        """Linearise the optimality conditions of the free entries.
-
-        In each row the slopes E - f - b of the free entries are equal, and rows and columns keep their sums, so that a
-        change of weights moves the free entries by -Z dbeta, Z_k the solution for F_k, and H_kl = <F_k, Z_l>.
-        """
-        F = outputs.kernel_outputs()
-        p, c = len(F), self.n_classes
-        free, R, D = self.free(a), self._slopes(f), None
-        if (interior := self._interior(a)).any():
-            g = R - self.start_biases(a, R, 0.0) if self.balanced else R
-            # by how much its slope keeps an entry near its bound
-            D = interior * (g - g.min(axis=1, keepdims=True)) / np.maximum(self.upper - a, ROUNDING * self.C[:, None])
-            free = in_pairs(free & (D < FIRM * combined.diag.mean()))
-        if not free.any():
-            return Curvature(np.zeros((p, p)), np.zeros(0, np.intp), np.zeros((0, c, p)), np.zeros((0, c)))
-        rows, Z = self._newton_moves(combined, free, np.concatenate([F, R[None]]), D)
-        H = np.ascontiguousarray(F[:, rows]).reshape(p, -1) @ Z[..., :p].reshape(-1, p)
-        return Curvature(0.5 * (H + H.T), rows, Z[..., :p], Z[..., p])

@@ -127,9 +127,18 @@ class InteriorPoint:
         self.machine, self.combined, self.b = machine, combined, b
         self.mean = max(float(combined.diag.mean()), float(np.finfo(np.float32).tiny))
         self.G = low_rank_factor(combined, machine.n_classes) if machine.separable else None
-        # entries with a multiplier; the others have a conjugate that keeps them off their bounds
-        self.held = np.broadcast_to(machine.held, a.shape)
-        self.A, self.S, self.Z, self.t = machine.inside(a, f, b, gap / a.size, self.mean)
+        # the squared hinge has no bound at the sample's own class: a slack of one there, which does not change
+        upper, self.held = machine.upper, np.isfinite(machine.upper)
+        g = machine.gradient(machine.off_bounds(a)) - f - b
+        self.t = np.where(self.held, g, np.inf).min(axis=1)
+        # slacks s and multipliers z = k (s - v), with s z = mu
+        mu, v = gap / a.size, np.where(self.held, upper - a, 1.0) - (g - self.t[:, None]) / self.mean
+        root = np.sqrt(v * v + 4.0 * mu / self.mean)
+        s = np.where(self.held, np.where(v > 0, 0.5 * (v + root), 2.0 * mu / self.mean / (root - v)), 1.0)
+        if self.held.all():
+            s *= (upper.sum(axis=1) / s.sum(axis=1))[:, None]
+        self.S, self.Z = s, self.held * mu / s
+        self.A = np.where(self.held, upper - s, np.where(self.held, s, 0.0).sum(axis=1, keepdims=True))
         self.f = combined.apply(self.A)
 
     @property
@@ -153,12 +162,11 @@ class InteriorPoint:
         before = self.products
         dA, dt, db = self._solve(system, D, left + Z, sums, _ERROR**0.5)
         dZ = barrier * dA - Z
-        if before > 0:
-            t = min(1.0, self._longest_step(dA, dZ))
-            after = float(np.vdot(S - t * self.held * dA, Z + t * dZ))
-            change = self.held * ((after / before) ** 3 * before / np.count_nonzero(self.held) + dA * dZ) / S - Z
-            dA, dt, db = self._solve(system, D, left - change, sums, _ERROR)
-            dZ = change + barrier * dA
+        t = min(1.0, self._longest_step(dA, dZ))
+        after = float(np.vdot(S - t * self.held * dA, Z + t * dZ))
+        change = self.held * ((after / before) ** 3 * before / np.count_nonzero(self.held) + dA * dZ) / S - Z
+        dA, dt, db = self._solve(system, D, left - change, sums, _ERROR)
+        dZ = change + barrier * dA
         t = min(1.0, _FRACTION * self._longest_step(dA, dZ))
         self.A, self.S, self.Z = self.A + t * dA, S - t * self.held * dA, Z + t * dZ
         self.t, self.b = self.t + t * dt, self.b + t * db
@@ -166,9 +174,8 @@ class InteriorPoint:
         return t
 
     def _longest_step(self, dA: np.ndarray, dZ: np.ndarray) -> float:
-        room = np.where(self.held, self.S, self.machine.upper - self.A)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return 1.0 / max(1e-300, float((dA / room).max()), float(np.where(self.held, -dZ / self.Z, 0.0).max()))
+        ratios = self.held * np.maximum(dA / self.S, -dZ / np.where(self.held, self.Z, 1.0))
+        return 1.0 / max(float(ratios.max()), 1e-300)
 
     def _solve(self, system, D: np.ndarray, R: np.ndarray, sums: tuple, error: float) -> tuple:
         """Return dA, dt and db by conjugate gradients on what the system leaves over."""

@@ -20,12 +20,10 @@ from multikernel.gram.base import Outputs
 from multikernel.gram.combined import Combined
 from multikernel.losses import LargestMargin, Loss, Multinomial, joint_form, loss_name
 from multikernel.machines.base import FLOOR, Curvature
-from multikernel.machines.joint.central_path import SmoothedNewton
-from multikernel.machines.joint.hinge_loops import MOST_STEPS
 from multikernel.machines.joint.loss_loops import loss_row_steps, row_gaps
 from multikernel.machines.joint.newton_systems import ProjectedNewtonSystem
 from multikernel.machines.joint.rows import BIASES, ROUNDING, RowMachine, RowSteps
-from multikernel.machines.joint.smooth_biases import SHRINK, joint_biases
+from multikernel.machines.joint.smooth_biases import joint_biases
 
 # squared error and largest number of the iterations for the multinomial Hessian: more exact ones save no outer steps
 _LOOSE, _ITERATIONS = 3e-4, 40
@@ -109,6 +107,7 @@ class JointLoss(RowMachine):
         self.loss: Multinomial | LargestMargin = form
         self.bounds = self.C * form.bound
         self.upper[self._own] = self.bounds
+        self.linear = (self.upper == 0.0) & (not isinstance(form, Multinomial))
         self.scale = float(self._losses(np.zeros((self.n_samples, self.n_classes))).sum())
         self.floor = FLOOR * self.scale
 
@@ -124,13 +123,17 @@ class JointLoss(RowMachine):
     def dual(self, a):
         return -float(self.C @ self.loss.conjugate(a / self.C[:, None], self.y))
 
-    def _residual(self, a: np.ndarray, f: np.ndarray) -> np.ndarray:
-        """Return the slopes of the dual value; at the solution they are b_u plus a constant of the row."""
-        return self.loss.inverse_gradient(a / self.C[:, None], self.y) - f
+    def gradient(self, a):
+        return self.loss.inverse_gradient(a / self.C[:, None], self.y)
 
-    def _diagonal(self, a: np.ndarray) -> np.ndarray:
-        """Return D, the second derivatives of the conjugate."""
+    def bend(self, a):
         return self.loss.curvature(a / self.C[:, None], self.y) / self.C[:, None]
+
+    def off_bounds(self, a):
+        tiny = 1e-10 * self.C[:, None]
+        a = np.minimum(a, self.upper - tiny)
+        a[self._own] = np.maximum(a[self._own], tiny[:, 0])
+        return a
 
     # ---- feasible points
 
@@ -148,7 +151,7 @@ class JointLoss(RowMachine):
 
     def _room(self, a, u, v):
         """Return how much class u may give to class v in each row: more where the conjugate curves less."""
-        D = self._diagonal(a)
+        D = self.bend(a)
         with np.errstate(divide="ignore"):
             soft = 1.0 / (D[:, u] + D[:, v])
         room = np.minimum(0.5 * (self.upper[:, v] - a[:, v]), soft)
@@ -172,56 +175,21 @@ class JointLoss(RowMachine):
         b = self.best_biases(f, accuracy)
         return 0.5 * quad + float(self._losses(f + b).sum()), b
 
-    def _finish(self, combined, a, f, accuracy):
-        return self._newton_polish(combined, a, f, accuracy)[0]
-
-    def _newton_polish(
-        self, combined: Combined, a: np.ndarray, f: np.ndarray, accuracy: float
-    ) -> tuple[np.ndarray, np.ndarray, float]:
-        """Newton steps on the primal of less and less smoothed losses; return the best coefficients, outputs, gap."""
-        gap, b = self._gap(a, f, accuracy)
-        best = a, f, gap
-        path = SmoothedNewton(self, combined, a, f, b)
-        # the multinomial loss needs no smoothing: mu = 1 is the loss itself
-        last = 1.0 if isinstance(self.loss, Multinomial) else 0.0
-        spread = float(np.ptp(f + b, axis=1).max())
-        # the smoothed loss is then above the loss by about the gap
-        mu = max(last, min(0.1 * spread, gap / float(a[self._own].sum() + ROUNDING * self.scale)))
-        for _ in range(MOST_STEPS):
-            promised = path.step(mu)
-            if promised > max(1e-2 * mu * self.scale if mu > last else 0.0, 0.1 * accuracy):
-                continue
-            new = self.make_feasible(path.a)
-            outputs = path.f + combined.apply(new - path.a)
-            gap = self._gap(new, outputs, accuracy)[0]
-            if gap < best[2]:
-                best = new, outputs, gap
-            if gap <= 0.5 * accuracy or mu == last or mu < ROUNDING * spread:
-                break
-            mu = max(last, SHRINK * mu)
-        return best
-
     # ---- second order
 
     def curvature(self, combined: Combined, a, f, outputs: Outputs, rough: bool = False) -> Curvature:
         """Linearise the optimality conditions: a change of weights moves the free entries by -(K + D)^-1 F_k."""
         F = outputs.kernel_outputs()
-        p, c = len(F), self.n_classes
-        D = self._diagonal(a)
+        p = len(F)
+        D = self.bend(a)
         if isinstance(self.loss, Multinomial):
             # every entry is free, and D large enough for iterations
             D = np.minimum(D, 1.0 / (FLOOR * self.C[:, None]))
-            R = np.maximum(self._residual(a, f), np.log(FLOOR) - np.abs(f).max())
+            R = np.maximum(self.gradient(a) - f, np.log(FLOOR) - np.abs(f).max())
             Z = ProjectedNewtonSystem(combined, D, self.balanced).solve(
                 np.concatenate([F, R[None]]), _LOOSE, _ITERATIONS
             )
             if Z is not None:
                 H = F.reshape(p, -1) @ Z[..., :p].reshape(-1, p)
                 return Curvature(0.5 * (H + H.T), np.arange(self.n_samples), Z[..., :p], Z[..., p])
-        free = self.free(a)
-        if not free.any():
-            return Curvature(np.zeros((p, p)), np.zeros(0, np.intp), np.zeros((0, c, p)), np.zeros((0, c)))
-        R = np.where(free, self._residual(a, f), 0.0)
-        rows, Z = self._newton_moves(combined, free, np.concatenate([F, R[None]]), D)
-        H = np.ascontiguousarray(F[:, rows]).reshape(p, -1) @ Z[..., :p].reshape(-1, p)
-        return Curvature(0.5 * (H + H.T), rows, Z[..., :p], Z[..., p])
+        return super().curvature(combined, a, f, outputs, rough)

@@ -17,10 +17,11 @@ from typing import Any
 
 import numpy as np
 
+from multikernel.gram.base import Outputs
 from multikernel.gram.combined import Combined
-from multikernel.machines.base import FLOOR, ON_BOUND, PENALTY, ROUNDING, Machine
+from multikernel.machines.base import FLOOR, ON_BOUND, PENALTY, ROUNDING, Curvature, Machine
 from multikernel.machines.joint.hinge_loops import CONVERGED, NEEDS_ROWS, project_rows
-from multikernel.machines.joint.interior_point import interior_point
+from multikernel.machines.joint.interior_point import FIRM, interior_point
 from multikernel.machines.joint.newton_systems import ClassBlocksNewtonSystem, DifferencesNewtonSystem
 
 # row steps of a partial solve for each step asked for: more of them cost row steps and save passes over the kernels
@@ -67,16 +68,21 @@ class RowMachine(Machine):
 
     row_steps: type[RowSteps]
     blocks = ClassBlocksNewtonSystem
+    # whether the classes share one kernel, and the entries in which the dual value is linear but for the kernel
     separable = True
-    held: np.ndarray | bool = True
+    linear: np.ndarray | bool = True
 
     def gradient(self, a: np.ndarray) -> np.ndarray:
-        """Return the gradient of g."""
+        """Return the gradient of the dual value's part without the kernel."""
         return self._slopes(np.zeros_like(a))
 
     def bend(self, a: np.ndarray) -> np.ndarray | float:
-        """Return minus the second derivatives of g."""
+        """Return minus the second derivatives of that part."""
         return 0.0
+
+    def off_bounds(self, a: np.ndarray) -> np.ndarray:
+        """Return coefficients near a at which the gradient is finite."""
+        return a
 
     def _slopes(self, f: np.ndarray) -> np.ndarray:
         """Return the slopes of the linear part of the dual value, minus the outputs f."""
@@ -85,10 +91,6 @@ class RowMachine(Machine):
     def start_biases(self, a: np.ndarray, g: np.ndarray, accuracy: float) -> np.ndarray:
         """Return biases to begin row steps with, from coefficients and slopes."""
         raise NotImplementedError
-
-    def _finish(self, combined: Combined, a: np.ndarray, f: np.ndarray, accuracy: float) -> np.ndarray:
-        """Return coefficients within ``accuracy`` of the optimum from ``a``, at which row steps became slow."""
-        return interior_point(self, combined, a, f, accuracy)
 
     # ---- the set of A
 
@@ -133,6 +135,10 @@ class RowMachine(Machine):
         """Return which entries are off their bounds, in rows with at least two of them, bool (n, c)."""
         return in_pairs(a < self.upper - ON_BOUND * self.C[:, None])
 
+    def interior(self, a: np.ndarray) -> np.ndarray:
+        """Return the entries of rows without an entry on its bound, as they come from the interior-point method."""
+        return np.asarray(self.linear & (a < self.upper).all(axis=1, keepdims=True))
+
     # ---- the inner problem
 
     def partial_solve(self, combined: Combined, a: np.ndarray, f: np.ndarray, accuracy: float, size: int) -> np.ndarray:
@@ -149,7 +155,7 @@ class RowMachine(Machine):
         moved = rows.outputs(new)
         if not a.any() or self._gap(new, moved, accuracy)[0] < self._gap(a, f, accuracy)[0]:
             a, f = new, moved
-        return self._finish(combined, a, f, accuracy)
+        return interior_point(self, combined, a, f, accuracy)
 
     def _value(self, a: np.ndarray, f: np.ndarray) -> float:
         """Return the dual value of the single-kernel problem."""
@@ -173,6 +179,31 @@ class RowMachine(Machine):
         blocks = 3.0 * np.sum(counts**3) + float(len(rows)) ** 3
         system = ClassBlocksNewtonSystem if (counts.sum() - len(rows)) ** 3 > blocks else DifferencesNewtonSystem
         return rows, system(combined, free, self.balanced, D).solve(R)
+
+    # ---- second order
+
+    def curvature(self, combined: Combined, a, f, outputs: Outputs, rough: bool = False) -> Curvature:
+        """Linearise the optimality conditions of the free entries.
+
+        In each row the slopes less the biases are equal at free entries, and rows and columns keep their sums, so that
+        a change of weights moves the free entries by -Z dbeta, Z_k the solution for F_k, and H_kl = <F_k, Z_l>.
+        """
+        F = outputs.kernel_outputs()
+        p, c = len(F), self.n_classes
+        free, R, D = self.free(a), self.gradient(a) - f, self.bend(a)
+        if (interior := self.interior(a)).any():
+            g = R - self.start_biases(a, self._slopes(f), ON_BOUND * self.scale) if self.balanced else R
+            low = np.where(interior, g, np.inf).min(axis=1, keepdims=True)
+            # by how much its slope keeps an entry near its bound
+            held = np.subtract(g, low, out=np.zeros_like(a), where=interior)
+            D = D + held / np.maximum(self.upper - a, ROUNDING * self.C[:, None])
+            free = in_pairs(free & (D < FIRM * combined.diag.mean()))
+        if not free.any():
+            return Curvature(np.zeros((p, p)), np.zeros(0, np.intp), np.zeros((0, c, p)), np.zeros((0, c)))
+        R = np.concatenate([F, np.where(free, R, 0.0)[None]])
+        rows, Z = self._newton_moves(combined, free, R, D if isinstance(D, np.ndarray) else None)
+        H = np.ascontiguousarray(F[:, rows]).reshape(p, -1) @ Z[..., :p].reshape(-1, p)
+        return Curvature(0.5 * (H + H.T), rows, Z[..., :p], Z[..., p])
 
 
 def in_pairs(free: np.ndarray) -> np.ndarray:
