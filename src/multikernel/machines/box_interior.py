@@ -2,9 +2,9 @@
 
     min_x  1/2 a'Ka + 1/2 sum_j h_j x_j^2 - c'x,     0 <= x <= r,     sum a = total  (where balanced),
 
-a_i the sum of s_j x_j over the variables j of sample i: one for each side of zero that the coefficient may take, of sign
-s_j and length r_j, with c_j = s_j p_i - eps. The squared hinge is such a problem too, with h > 0. With multipliers z of
-x >= 0 and w of x <= r, and d = z / x + w / (r - x) + h, a step solves
+a_i the sum of s_j x_j over the variables j of sample i: one for each side of zero that the coefficient may take, of
+sign s_j and length r_j, with c_j = s_j p_i - eps. The squared hinge is such a problem too, with h > 0. With multipliers
+z of x >= 0 and w of x <= r, and d = z / x + w / (r - x) + h, a step solves
 
     (K + diag(1 / e)) da + db = g,     e_i = sum over j of 1 / d_j,     sum da = total - sum a,
 

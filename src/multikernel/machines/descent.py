@@ -29,7 +29,7 @@ from multikernel.machines.ridge import Ridge
 from multikernel.machines.smooth import Smooth
 from multikernel.threads import RUN
 
-# samples up to which kernel values of all pairs may be formed, to finish what epochs do not: bounded work against memory
+# most samples of which all kernel values may be formed to finish what epochs do not: bounded work against memory
 _FEW = 5000
 # passes of coordinate descent over a block before its rows go back to the tables: steps against visits of the tables
 _PASSES = 3

@@ -182,7 +182,7 @@ class Smooth(Machine):
         return a + t * d, f + t * df, b + t * db, before - now > rounding
 
     def _step(self, combined: Combined, inverse: WeightedInverse, r: np.ndarray, plain: bool = False) -> np.ndarray:
-        """Return d of (I + WK) d = r: r itself where W is zero, and M^-1 (W^-1 r - K r) with this part of r elsewhere."""
+        """Return d of (I + WK) d = r: d_0 = r_0 where W is zero, and d_1 = M^-1 (W^-1 r_1 - K_10 r_0) elsewhere."""
         d = r.copy()
         d[inverse.idx] = 0.0
         rhs = -combined.apply(d)
