@@ -118,11 +118,13 @@ class Point:
         """By how much the rounding of the outputs may move the primal value, to an order of magnitude.
 
         Outputs keep the rounding of the largest coefficients a that they were computed for: 1/2 eps K_ii |a|_1 each.
-        Signs of rounding are as good as random, so that sums over the samples add up squares.
+        Signs of rounding are as good as random, so that sums over the samples add up squares. Losses change by a times
+        the error, and by C times the error at the kinks of piecewise linear ones.
         """
         error = 0.5 * float(np.finfo(float).eps) * float(self.combined.diag.max()) * self._largest
-        size = self.problem.machine.scale / np.sqrt(self.problem.gram.n_samples)
-        return error * (size + 0.5 * float(np.linalg.norm(self.a)))
+        machine = self.problem.machine
+        kinks = machine.scale / np.sqrt(machine.n_samples) if hasattr(machine, "conic") else 0.0
+        return error * (kinks + float(np.linalg.norm(self.a)))
 
     @cached_property
     def certificate(self) -> Certificate:

@@ -39,6 +39,8 @@ ON_BOUND = 1e-9
 STEPS = 1000
 # steps per sample without convergence before another method is tried
 PATIENCE = 20
+# most factorisations of one inner solution: a limit that only rounding makes a run reach
+MOST_FACTORISATIONS = 60
 # penalty of sums that should be zero, in units of the mean diagonal: speed of the sums against that of the coefficients
 PENALTY = 0.05
 
@@ -147,6 +149,11 @@ class Machine(ABC):
 
         A machine that finds b by iterations stops at ``accuracy`` in the value, or where rounding ends the progress.
         """
+
+    def gap(self, a: np.ndarray, f: np.ndarray) -> float:
+        """Return primal minus dual value of coefficients with outputs f, for one column of them."""
+        quad = float(a @ f)
+        return self.primal(f, quad)[0] - (self.dual(a) - 0.5 * quad)
 
     def warm_start(
         self, other: Any, coef: np.ndarray, outputs: np.ndarray

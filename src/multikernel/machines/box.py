@@ -39,6 +39,8 @@ class BoxMachine(Machine):
         Whether sum a = total is asked for, which is what an intercept asks of the dual.
     total : float
         The sum.
+    h : float
+        Weight of -1/2 a'a, zero for every machine of this kind.
     """
 
     p: np.ndarray
@@ -47,6 +49,7 @@ class BoxMachine(Machine):
     eps: float = 0.0
     balanced: bool = True
     total: float = 0.0
+    h: float = 0.0
 
     def start(self):
         return self.make_feasible(np.zeros(self.n_samples))
@@ -58,11 +61,6 @@ class BoxMachine(Machine):
         """Return the machine as data for a conic solver."""
         equality = np.ones(self.n_samples) if self.balanced else None
         return ConicMachine(self.p, self.lo, self.hi, equality, self.total, self.eps)
-
-    def gap(self, a: np.ndarray, f: np.ndarray) -> float:
-        """Return primal minus dual value of coefficients with outputs f."""
-        quad = float(a @ f)
-        return self.primal(f, quad)[0] - (self.dual(a) - 0.5 * quad)
 
     def free(self, a: np.ndarray) -> np.ndarray:
         """Return which coefficients are strictly inside their bounds, and off the kink where there is one."""

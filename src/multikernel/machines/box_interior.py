@@ -1,32 +1,30 @@
 """The box problem by an interior-point method: a few dozen factorisations, whatever the costs and the kernel.
 
-    min_x  1/2 a'Ka - c'x,     0 <= x <= r,     sum a = total  (where balanced),     a_i = sum over j of s_j x_j
+    min_x  1/2 a'Ka + 1/2 sum_j h_j x_j^2 - c'x,     0 <= x <= r,     sum a = total  (where balanced),
 
-Each coefficient has a variable x_j for each side of zero that it may take: sign s_j, the length r_j of that side, and
-c_j = s_j p_i - eps. With multipliers z of x >= 0 and w of x <= r, and d = z / x + w / (r - x), a step solves
+a_i the sum of s_j x_j over the variables j of sample i: one for each side of zero that the coefficient may take, of
+sign s_j and length r_j, with c_j = s_j p_i - eps. The squared hinge is such a problem too, with h > 0. With multipliers
+z of x >= 0 and w of x <= r, and d = z / x + w / (r - x) + h, a step solves
 
     (K + diag(1 / e)) da + db = g,     e_i = sum over j of 1 / d_j,     sum da = total - sum a,
 
-one factorisation. Given: coefficients that other steps have left, pulled inside their bounds. Returned: the coefficients
-with the smallest gap that were met, those whose slopes hold them at a bound put exactly there.
+one factorisation. Given: coefficients that other steps have left, pulled inside their bounds. Returned: the
+coefficients of the smallest gap, those that their slopes hold at a bound put exactly there.
 
-Reference: Mehrotra 1992, doi:10.1137/0802028. We differ in one step length for x, z and w, and in stopping on the gap of
-the coefficients that are returned.
+Reference: Mehrotra 1992, doi:10.1137/0802028. We differ in one step length for x, z and w, and in stopping on the gap
+of the coefficients that are returned.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
 from multikernel.gram.combined import RIDGES, Cholesky, Combined
+from multikernel.machines.base import MOST_FACTORISATIONS
 
-if TYPE_CHECKING:
-    from multikernel.machines.box import BoxMachine
-
-# most factorisations of a solution: a limit that only rounding makes a run reach
-MOST = 60
+# the pull inside may raise the gap so many times; else it is repeated for the new gap, up to the middle of the box
 _GROWTH = 10.0
 # steps in a row that did not halve the gap, after which the rest counts as rounding
 _IDLE = 5
@@ -35,14 +33,26 @@ _FRACTION = 0.995
 
 
 def solve_inside(
-    machine: BoxMachine, combined: Combined, a: np.ndarray, f: np.ndarray, accuracy: float
+    machine: Any, combined: Combined, a: np.ndarray, f: np.ndarray, accuracy: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return better coefficients than ``a``, whose outputs are f, and their outputs; stop at a gap of ``accuracy``."""
+    """Return better coefficients than ``a``, and their outputs.
+
+    Parameters
+    ----------
+    machine : Machine
+        With p, lo, hi, eps, h, balanced and total, as a `BoxMachine` has them.
+    combined : Combined
+        The kernel.
+    a, f : ndarrays of shape (n,)
+        Feasible coefficients and their outputs.
+    accuracy : float
+        Gap to reach.
+    """
     best, outputs, least = a, f, machine.gap(a, f)
     if least <= accuracy:
         return a, f
     path, idle, lowest = _InteriorPoint(machine, combined, a, f, least), 0, np.inf
-    for _ in range(MOST):
+    for _ in range(MOST_FACTORISATIONS):
         idle = 0 if path.complementarity < 0.5 * lowest else idle + 1
         lowest = min(path.complementarity, lowest)
         if path.complementarity <= accuracy:
@@ -63,18 +73,23 @@ def solve_inside(
 class _InteriorPoint:
     """An interior point: x > 0 and v = r - x > 0, with their multipliers z and w, and b, the multiplier of the sum."""
 
-    def __init__(self, machine: BoxMachine, combined: Combined, a: np.ndarray, f: np.ndarray, gap: float) -> None:
+    def __init__(self, machine: Any, combined: Combined, a: np.ndarray, f: np.ndarray, gap: float) -> None:
         self.machine, self.combined = machine, combined
         grow, shrink = np.flatnonzero(machine.hi > 0), np.flatnonzero(machine.lo < 0)
         self.row = np.concatenate([grow, shrink])
         self.sign = np.repeat([1.0, -1.0], [len(grow), len(shrink)])
         self.r = np.concatenate([machine.hi[grow], -machine.lo[shrink]])
+        self.h = np.broadcast_to(machine.h, machine.p.shape)[self.row]
+        if np.isinf(self.r).any():
+            # no loss is larger than that of zero coefficients: h x^2 / 2 <= scale
+            self.r = np.sqrt(2.0 * machine.scale / self.h)
         self.c = self.sign * machine.p[self.row] - machine.eps
         self._begin(a, f, gap / (2 * len(self.row)))
 
     def _begin(self, a: np.ndarray, f: np.ndarray, mu: float) -> None:
         """Set x to the coefficients, pulled inside so far that multipliers mu / x are no larger than the slopes."""
         x, self.f = self.sign * a[self.row], f
+        self.x = np.maximum(x, 0.0)
         while True:
             self.b = self.machine.primal(self.f, 0.0)[1] - getattr(self.machine, "shift", 0.0)
             slope = self._slopes()
@@ -106,11 +121,11 @@ class _InteriorPoint:
 
     def _slopes(self) -> np.ndarray:
         """Slope of the objective in each variable; z - w at the solution."""
-        return self.sign * (self.f + self.b)[self.row] - self.c
+        return self.sign * (self.f + self.b)[self.row] + self.h * self.x - self.c
 
     def rounded(self) -> np.ndarray:
-        """The coefficients; a variable that its multiplier holds at a bound, whatever its own slope adds, is put there."""
-        diag = self.combined.diag[self.row]
+        """The coefficients, variables put on a bound where their multiplier is larger than the slope this adds."""
+        diag = self.combined.diag[self.row] + self.h
         x = np.where(self.z > diag * self.x, 0.0, np.where(self.w > diag * self.v, self.r, self.x))
         return self._by_row(self.sign * x)
 
@@ -118,7 +133,7 @@ class _InteriorPoint:
         """Predictor and corrector step; return whether the point could move."""
         x, v, z, w = self.x, self.v, self.z, self.w
         mu = self.complementarity / (2 * len(x))
-        d = z / x + w / v
+        d = z / x + w / v + self.h
         e = self._by_row(1.0 / d)
         residual = self._slopes() - z + w
         factor = self._factor(1.0 / e)
@@ -133,7 +148,7 @@ class _InteriorPoint:
             if ones is not None:
                 db = (float(da.sum()) - (self.machine.total - float(self.a.sum()))) / float(ones.sum())
                 da = da - db * ones
-            # what the system leaves over stays in the slopes: variables that add up to da keep it from being divided by d
+            # variables that add up to da exactly: what the system leaves over stays in the slopes, undivided by d
             dx = (rhs - self.sign * (g - da / e)[self.row]) / d
             return dx, (comp_z - z * dx) / x, (comp_w + w * dx) / v, db
 

@@ -29,7 +29,7 @@ from multikernel.machines.ridge import Ridge
 from multikernel.machines.smooth import Smooth
 from multikernel.threads import RUN
 
-# samples up to which kernel values of all pairs may be formed, to finish what epochs do not: bounded work against memory
+# most samples of which all kernel values may be formed to finish what epochs do not: bounded work against memory
 _FEW = 5000
 # passes of coordinate descent over a block before its rows go back to the tables: steps against visits of the tables
 _PASSES = 3
@@ -113,12 +113,9 @@ class Descent(Machine):
         if not few:
             return a
         f = combined.apply(a)
-        quad = float(a @ f)
-        if self.primal(f, quad)[0] - self.dual(a) + 0.5 * quad <= accuracy:
-            return a
-        if isinstance(self.inner, BoxMachine):
-            return solve_inside(self.inner, combined, a, f, accuracy)[0]
-        return self.inner.solve(combined, a, f, accuracy)
+        if isinstance(self.inner, Ridge):
+            return self.inner.solve(combined, a, f, accuracy)
+        return solve_inside(self, combined, a, f, accuracy)[0]
 
     def epochs(self, combined: CombinedFeatures, outputs: FeatureOutputs) -> Epochs:
         """Begin epochs between which the weights of ``combined`` may change.
@@ -151,8 +148,9 @@ class Epochs:
         self.b = 0.0
         if machine.balanced:
             self.b = float(machine.inner.primal(f, 0.0)[1]) - float(getattr(machine.inner, "shift", 0.0))
-        self.ra = 0.0
         self.refresh()
+        # the multiplier of the centred kernel, which changes little with the weights
+        self.b += self.ra
         self.rng = np.random.default_rng(machine.random_state)
         self.rows = self._movable(f)
         self.count = 0
@@ -169,14 +167,12 @@ class Epochs:
     def refresh(self) -> None:
         """Take over the weights of the combined kernel as they are now."""
         diag = self.combined.diag
-        before = self.ra
         self.r, self.mean, self.ra = np.zeros(0), 0.0, 0.0
         if self.centred:
             self.r = self.combined.means
             self.mean = float(self.r.mean())
             self.ra = float(self.r @ self.tables.coef)
             diag = diag - 2.0 * self.r + self.mean
-        self.b += self.ra - before
         self.rho = PENALTY * float(np.mean(diag)) if self.machine.balanced else 0.0
 
     def _movable(self, f: np.ndarray) -> np.ndarray:

@@ -4,7 +4,7 @@
     min_a,b  1/2 a'Ka + sum_i l_i(f_i + b),        f = Ka,      l_i = C_i l(., y_i)
 
 At the solution a_i = -l_i'(f_i + b). With W = diag(l_i'') the Newton step d of a solves (I + WK) d + W1 db = r,
-r = -(a + l'), which is d = r - M^-1 (Kr + 1 db) for M = K + W^-1; the step is shortened until the primal falls.
+r = -(a + l'): one solution with M = K + W^-1. The step is shortened until the primal falls.
 Nothing is asked of the loss but its methods (see `multikernel.losses.Loss`).
 
 Reference: Sonnenburg et al. 2005, (8) and (9), for strictly convex differentiable losses, without intercept.
@@ -16,9 +16,10 @@ import numpy as np
 
 from multikernel.gram.base import Outputs
 from multikernel.gram.combined import Combined
-from multikernel.losses import Loss
+from multikernel.losses import Loss, SquaredHinge
 from multikernel.losses.base import FAR
-from multikernel.machines.base import FLOOR, STEPS, Curvature, Machine
+from multikernel.machines.base import FLOOR, MOST_FACTORISATIONS, PATIENCE, Curvature, Machine
+from multikernel.machines.box_interior import solve_inside
 from multikernel.machines.subsample import draw_samples
 from multikernel.machines.weighted_inverse import WeightedInverse
 
@@ -52,12 +53,16 @@ class Smooth(Machine):
     (array([1., 0.]), 1.380331)
     """
 
+    eps, total = 0.0, 0.0
+
     def __init__(self, y: np.ndarray, loss: Loss, C: float | np.ndarray = 1.0, fit_intercept: bool = False) -> None:
         self.y = np.asarray(y, float)
         self.loss = loss
         self.C = np.broadcast_to(np.asarray(C, float), self.y.shape)
         self.balanced = fit_intercept
         self.n_samples = len(self.y)
+        if isinstance(loss, SquaredHinge):
+            self.p, self.h = self.y, 0.5 / (self.C * loss.C)
         lo, hi = loss.domain(self.y)
         self.lo, self.hi = self.C * lo, self.C * hi
         start = float(np.abs(self.value(np.zeros(self.n_samples))).sum())
@@ -125,17 +130,22 @@ class Smooth(Machine):
         )  # fmt: skip
 
     def solve(self, combined, a, f, accuracy):
-        """Newton steps with line search until the gap of the repaired a is below ``accuracy``."""
-        b = self.best_intercept(f)
-        for step in range(STEPS):
+        """Newton steps with line search until the gap of the repaired a is below ``accuracy``.
+
+        The squared hinge has kinks in its slope: where a few steps are not enough, its dual, a quadratic programme with
+        bounds, is solved by an interior-point method.
+        """
+        b, bounded = self.best_intercept(f), isinstance(self.loss, SquaredHinge)
+        for step in range(PATIENCE if bounded else MOST_FACTORISATIONS):
             feasible = self.make_feasible(a)
             there = f if np.array_equal(feasible, a) else f + combined.apply(feasible - a)
             if step and self._inner_gap(feasible, there, b) <= accuracy:
-                break
+                return feasible
             a, f, b, progress = self._newton_step(combined, a, f, b)
             if not progress:
                 break
-        return self.make_feasible(a)
+        a = self.make_feasible(a)
+        return solve_inside(self, combined, a, combined.apply(a), accuracy)[0] if bounded else a
 
     def _inner_gap(self, a: np.ndarray, f: np.ndarray, b: float) -> float:
         """Sum over samples of l_i(f_i + b) + l_i*(-a_i) + a_i f_i, b the best intercept, looked for near ``b``."""
@@ -147,7 +157,7 @@ class Smooth(Machine):
         g = self.gradient(f + b)
         r = -(a + g)
         inverse = self._inverse(combined, f + b)
-        d = r - inverse.apply(combined.apply(r), plain=True)
+        d = self._step(combined, inverse, r, plain=True)
         db = 0.0
         if self.balanced:
             # sum d = 0 by the choice of db
@@ -171,6 +181,14 @@ class Smooth(Machine):
             t *= 0.5
         return a + t * d, f + t * df, b + t * db, before - now > rounding
 
+    def _step(self, combined: Combined, inverse: WeightedInverse, r: np.ndarray, plain: bool = False) -> np.ndarray:
+        """Return d of (I + WK) d = r: d_0 = r_0 where W is zero, and d_1 = M^-1 (W^-1 r_1 - K_10 r_0) elsewhere."""
+        d = r.copy()
+        d[inverse.idx] = 0.0
+        rhs = -combined.apply(d)
+        rhs[inverse.idx] += r[inverse.idx] / inverse.w
+        return d + inverse.apply(rhs, plain)
+
     def _inverse(self, combined: Combined, f: np.ndarray) -> WeightedInverse:
         w = self.hessian(f)
         # second derivatives that are rounding beside 1 / K_ii have no say in a step
@@ -189,7 +207,7 @@ class Smooth(Machine):
         Z = inverse.apply(np.ascontiguousarray(F.T))
         H = F @ Z
         r = -(a + self.gradient(f + b))
-        correction = r - inverse.apply(combined.apply(r))
+        correction = self._step(combined, inverse, r)
         return Curvature(0.5 * (H + H.T), np.arange(self.n_samples), Z, correction)
 
 

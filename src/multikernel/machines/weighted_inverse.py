@@ -31,6 +31,8 @@ class WeightedInverse:
 
     Attributes
     ----------
+    idx, w : ndarrays
+        The samples that take part, and their weights.
     multiplier, total : ndarray of shape (n,), float
         m divided by its sum, and the sum, where balanced.
     single : bool
@@ -42,12 +44,12 @@ class WeightedInverse:
     def __init__(self, combined: Combined, w: np.ndarray, balanced: bool = False, refined: bool = False) -> None:
         self.idx = np.flatnonzero(w > 0)
         self.n = len(w)
-        self.exact, self.single = True, False
+        self.w, self.exact, self.single = np.zeros(0), True, False
         self.multiplier: np.ndarray | None = None
         self.total = 0.0
         if not len(self.idx):
             return
-        w = w[self.idx]
+        self.w = w = w[self.idx]
         # eigenvalues of I + S K S lie between 1 and 1 + size
         size = float(w @ combined.diag[self.idx])
         single = refined and size < _SINGLE
