@@ -13,6 +13,7 @@ from multikernel.kernels import (
     ChiSquared,
     Constant,
     Cosine,
+    FunctionKernel,
     HistogramIntersection,
     Kernel,
     Laplacian,
@@ -115,3 +116,10 @@ def test_products_with_kernels_on_the_classes_need_the_host():
     classes = ClassKernels(["a x b"], np.ones((1, 2, 2)), np.zeros((1, 2), int), 1)
     with pytest.raises(TypeError, match=r"need a HostGram\. Got object instead"):
         classes.products(object())
+
+
+@pytest.mark.parametrize("factor", [1j, 1 + 0j])
+def test_a_callable_must_return_real_numbers(factor):
+    kernel = FunctionKernel(lambda X, Y: factor * (X @ Y.T))
+    with pytest.raises(ValueError, match=r"must return real numbers. Got complex128 instead"):
+        kernel([[1.0], [2.0]])

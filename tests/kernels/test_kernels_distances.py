@@ -9,7 +9,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 import multikernel.kernels.distances as distances_module
-from multikernel.kernels import RBF, ChiSquared, Cosine, Laplacian, Matern, Tanimoto
+from multikernel.kernels import RBF, ChiSquared, Cosine, Laplacian, Matern, RandomFourier, Tanimoto
 from multikernel.kernels.distances import distances, quantile_distance
 
 
@@ -134,3 +134,21 @@ def test_blocks_agree_with_one_block(monkeypatch):
     np.testing.assert_allclose(RBF().fit(X)(X), expected, rtol=1e-13)
     K = ChiSquared().fit(X)(X)
     assert np.array_equal(K, K.T)
+
+
+@pytest.mark.parametrize("exponent", [-1000, -560, 531, 990])
+@pytest.mark.parametrize("kernel", [RBF(), RBF(factor=2.0), Laplacian(), Matern(), Matern(nu=np.inf), ChiSquared()])
+def test_learned_widths_do_not_depend_on_the_unit_however_large(kernel, exponent):
+    rng = np.random.default_rng(1)
+    X, Y = rng.random((20, 3)), rng.random((7, 3))
+    unit = 2.0**exponent
+    with np.errstate(all="raise"):
+        expected, found = clone(kernel).fit(X), clone(kernel).fit(X * unit)
+        np.testing.assert_array_equal(found(Y * unit, X * unit), expected(Y, X))
+        np.testing.assert_array_equal(found(X * unit), expected(X))
+
+
+def test_random_features_do_not_depend_on_the_unit_however_large():
+    X = np.random.default_rng(2).standard_normal((9, 2))
+    expected = RandomFourier(n_features=40).fit(X)(X)
+    np.testing.assert_allclose(RandomFourier(n_features=40).fit(X * 2.0**600)(X * 2.0**600), expected)

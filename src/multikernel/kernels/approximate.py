@@ -92,7 +92,7 @@ class RandomFourier(FeatureKernel):
         self.kernel_ = (RBF() if self.kernel is None else clone(self.kernel))._fit(X, sample_weight, shared)
         rng = np.random.default_rng(self.random_state)
         size = X.shape[1], self.n_features // 2
-        self.frequencies_ = np.sqrt(2.0 * self.kernel_.gamma_) * rng.standard_normal(size)
+        self.frequencies_ = np.sqrt(2.0) / self.kernel_.length_ * rng.standard_normal(size)
 
     def _features(self, X):
         angle = np.asarray(X @ self.frequencies_)

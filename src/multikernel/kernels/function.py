@@ -83,6 +83,8 @@ class FunctionKernel(Kernel):
             raise ValueError(
                 f"The kernel '{self._name()}' must return a matrix of shape {shape}. Got {values.shape} instead."
             )
+        if values.dtype.kind not in "biuf":
+            raise ValueError(f"The kernel '{self._name()}' must return real numbers. Got {values.dtype} instead.")
         return values
 
     def _diag(self, X):

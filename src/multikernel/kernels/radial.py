@@ -7,14 +7,13 @@ samples (by default their median), so that the kernel does not depend on the uni
 from __future__ import annotations
 
 import math
-from functools import partial
 
 import numpy as np
 from scipy import sparse
 from scipy.special import gammaln, kve
 
 from multikernel.kernels.base import Kernel, is_real, require, symmetric_blocks
-from multikernel.kernels.distances import FEW_COLUMNS, distances, quantile_distance
+from multikernel.kernels.distances import FEW_COLUMNS, distances, quantile_distance, safe_unit
 from multikernel.kernels.inputs import check_non_negative
 
 
@@ -62,35 +61,42 @@ class RadialKernel(Kernel):
                 f"Got {self.factor!r} instead."
             )
         self._set_scale(length)
-        self.center_ = None
+        self.unit_, self.center_ = safe_unit(X), None
         if self._metric == "sqeuclidean" and not sparse.issparse(X) and X.shape[1] > FEW_COLUMNS:
             self.center_ = X.mean(axis=0)
 
     def _profile(self, D):
-        """Return the values of the kernel at distances; D is overwritten."""
-        D *= -self.gamma_
+        """Return the values of the kernel at distances in units of ``unit_``; D is overwritten."""
+        D *= -self.gamma_ * self.unit_
         return np.exp(D, out=D)
 
+    def _distances(self, X, Y):
+        """Return distances in units of ``unit_``, a power of two: nothing is rounded, and no square overflows."""
+        center = self.center_
+        if self.unit_ != 1.0:
+            X, Y, center = X / self.unit_, Y / self.unit_, None if center is None else center / self.unit_
+        return distances(self._metric, X, Y, center)
+
     def _sharing_key(self):
-        return self._metric
+        return self._metric, self.unit_
 
     def _shared_blocks(self, kernels, X, Y, symmetric, dtype):
         if symmetric:
-            D = symmetric_blocks(partial(distances, self._metric, center=self.center_), X)
+            D = symmetric_blocks(self._distances, X)
             np.fill_diagonal(D, 0.0)
         else:
-            D = distances(self._metric, X, Y, self.center_)
+            D = self._distances(X, Y)
         rounded, kind = D, np.finfo(dtype)
         # a lower precision keeps the digits of distances well inside its range
         if dtype != np.float64 and np.sqrt(kind.tiny) < D.max(initial=0.0) < np.sqrt(kind.max):
             rounded = D.astype(dtype)
         for kernel in kernels:
             # one exponential is as exact as the precision of the distances
-            own = rounded if type(kernel)._profile is RadialKernel._profile else D
+            own = rounded if type(kernel)._profile in (RadialKernel._profile, RBF._profile) else D
             yield kernel._profile(own if kernel is kernels[-1] else own.copy())
 
     def _cross(self, X, Y):
-        return self._profile(distances(self._metric, X, Y, self.center_))
+        return self._profile(self._distances(X, Y))
 
     def _diag(self, X):
         return np.ones(X.shape[0])
@@ -113,8 +119,10 @@ class RBF(RadialKernel):
 
     Attributes
     ----------
+    length_ : float
+        The square root of the width in use.
     width_, gamma_ : float
-        The width in use, and its inverse.
+        The width, and its inverse; zero or infinite where they are beyond the range of floating-point numbers.
 
     References
     ----------
@@ -140,10 +148,15 @@ class RBF(RadialKernel):
 
     def _set_scale(self, length):
         if length is not None:
-            self.width_ = float(length**2)
+            width = length * length
         else:
-            self.width_ = float(self.width if self.width is not None else 1 / self.gamma)
-        self.gamma_ = float(self.gamma if self.gamma is not None else 1 / self.width_)
+            width = float(self.width if self.width is not None else 1 / self.gamma)
+        self.width_, self.length_ = width, math.sqrt(width) if length is None else length
+        self.gamma_ = float(self.gamma if self.gamma is not None else 1 / width if width else math.inf)
+
+    def _profile(self, D):
+        D *= -self.gamma_ if self.unit_ == 1.0 else -((self.unit_ / self.length_) ** 2)
+        return np.exp(D, out=D)
 
 
 class Laplacian(RadialKernel):
@@ -248,10 +261,10 @@ class Matern(RadialKernel):
 
     def _profile(self, D):
         if self.nu == math.inf:
-            D *= -0.5 / self.length_scale_**2
+            D *= -0.5 * (self.unit_ / self.length_scale_) ** 2
             return np.exp(D, out=D)
         t = np.sqrt(D, out=D)
-        t *= math.sqrt(2 * self.nu) / self.length_scale_
+        t *= math.sqrt(2 * self.nu) * (self.unit_ / self.length_scale_)
         if self.nu == 0.5:
             return np.exp(-t)
         if self.nu == 1.5:
