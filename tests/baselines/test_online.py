@@ -132,6 +132,16 @@ def test_too_few_epochs_are_told(learner):
 
 
 @pytest.mark.parametrize("learner", BOTH)
+@pytest.mark.parametrize("seed", range(3))
+def test_few_epochs_are_never_worse_than_the_zero_predictor(learner, seed):
+    rng = np.random.default_rng(seed)
+    far, kinds = 100 * rng.standard_normal((60, 5)), rng.integers(0, 3, 60)
+    model = learner([Linear(), RBF()], max_iter=3, normalize=None, C=10.0).fit(far, kinds)
+    # the mean of the hinge of outputs that are all zero
+    assert model.objective_ <= 1.0
+
+
+@pytest.mark.parametrize("learner", BOTH)
 def test_an_interruption_leaves_the_best_model(learner, monkeypatch):
     visit, count = KernelBlocks.visit, []
 

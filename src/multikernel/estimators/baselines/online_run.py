@@ -189,7 +189,7 @@ class Run:
         self.limits, self.average, self.seed = penalty.limits(radius), average, seed
         self.epoch, self.window = 0, 1
         self.best: Sequence[Any] | None = None
-        self.norms, self.upper, self.lower = np.zeros(blocks.n_blocks), np.inf, -np.inf
+        self.norms, self.upper, self.lower = np.zeros(blocks.n_blocks), np.inf, 0.0
         self.score = -np.inf
 
     def visit(self) -> None:
@@ -250,6 +250,10 @@ class Run:
         status, idle, looked = MAX_ITER, 0, 0
         held = len(self.sample.held_out) > 0
         recorder = Recorder(callback)
+        # epochs compete with the predictor that is zero
+        (m, norms), blank = self.last(), np.zeros((self.blocks.n_samples, self.blocks.n_classes))
+        zero = self.blocks.predictor(0.0 * m), self.blocks.known_outputs(0.0 * m)
+        self._offer(self.sample.loss(blank), blank, 0.0 * norms, lambda: zero)
         try:
             while self.epoch < max_iter:
                 self.visit()
@@ -272,9 +276,7 @@ class Run:
                     break
         except KeyboardInterrupt:
             status = INTERRUPTED
-        if self.best is None:
-            m, self.norms = self.last()
-            self.best = self.blocks.predictor(m), self.blocks.known_outputs(m)
+        assert self.best is not None
         squares, size = self.blocks.squares, float(np.sum(self.blocks.A**2))
         curvature = squares / size if size else np.full(len(squares), np.inf)
         model, outputs = self.best
