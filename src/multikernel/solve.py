@@ -37,14 +37,15 @@ def solve(
     problem : Problem
         Gram, machine and mixing.
     solver : str or Solver
-        A name of the registry, "auto", or a solver with its own settings. From a start in which few of the kernels
-        have weight the solver first works on these (`multikernel.solvers.active_set`).
+        A name of the registry, "auto", or a solver with its own settings. From a start in which not all of many kernels
+        have weight the solver first works on those that have (`multikernel.solvers.active_set`).
     tol : float
         Relative duality gap to reach.
     max_iter : int
         Largest number of outer iterations.
     start : Start, optional
-        Feasible weights and coefficients to begin with; by default uniform weights and the machine's own start.
+        Feasible weights and coefficients to begin with; by default, and where these certify less than coefficients of
+        zero do, uniform weights and the machine's own start.
     callback : callable, optional
         Called after each iteration with its row of the history, and the coefficients ("coef") and the intercept of it.
 
@@ -79,6 +80,9 @@ def solve(
     best = Best(tol)
     if algorithm.certifies_start or max_iter == 0:
         best.take(point)
+        if start is not None and max_iter and best.certificate.relative > 1.0:
+            # coefficients of zero have a relative gap of one: this start is worse, and dropped
+            return solve(problem, solver, tol=tol, max_iter=max_iter, callback=callback)
     status = MAX_ITER
     try:
         with single_threaded_blas():

@@ -18,9 +18,9 @@ TOL = 1e-7
 
 
 def gaussians(n: int = 60, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Kernels of six columns at two widths each, and a score that two of the columns make."""
+    """Kernels of sixteen columns at two widths each, and a score that two of the columns make."""
     rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, 6))
+    X = rng.normal(size=(n, 16))
     stack = [np.exp(-np.square(x[:, None] - x) / w) for x in X.T for w in (0.5, 4.0)]
     return np.array(stack), np.sin(2.0 * X[:, 0]) + X[:, 1] + 0.3 * rng.normal(size=n)
 
@@ -181,3 +181,28 @@ def test_negative_curvature_is_seen_among_the_few():
     beta = np.eye(len(K))[0]
     found = solve(problem, start=Start(beta, a, (a, K @ a)), max_iter=1)
     assert found.curvature[0] < 0
+
+
+@pytest.mark.parametrize("solver", ["auto", "alternating", "level", "silp", "simplemkl"])
+def test_all_of_few_kernels_take_part_from_the_beginning(solver, monkeypatch):
+    seen, gram = spied(monkeypatch), DenseGram(STACK[:12])
+    for C in (10.0, 0.1):
+        large, less = MACHINES["hinge"](10 * C), MACHINES["hinge"](C)
+        first = solve(Problem(gram, large, Simplex()), tol=1e-5)
+        assert not first.weights.all()
+        problem = Problem(gram, less, Simplex())
+        found = solve(problem, solver, start=start_of(first, less, large), tol=1e-5, max_iter=5000)
+        assert found.gap <= 1e-5 and not seen
+        assert found.upper == pytest.approx(solve(problem, tol=1e-5).upper, rel=2e-5)
+
+
+def test_a_start_that_certifies_less_than_nothing_is_dropped():
+    problem = Problem(DenseGram(STACK), MACHINES["hinge"](100.0), Simplex())
+    machine = problem.machine
+    a = machine.make_feasible(machine.y * 50.0)
+    assert Point(problem, a=a).certificate.lower < 0
+    found, alone = solve(problem, start=Start(Simplex().start(len(STACK)), a)), solve(problem)
+    np.testing.assert_array_equal(found.dual_coef, alone.dual_coef)
+    assert found.n_iter == alone.n_iter
+    # without iterations there is nothing to drop it for
+    assert solve(problem, start=Start(Simplex().start(len(STACK)), a), max_iter=0).lower < 0

@@ -161,6 +161,7 @@ class ActiveSet(Solver):
         weights[kernels] = model.weights
         point.set_weights(weights)
         point.set_dual(model.coef, (kernels, model.outputs))
+        point.accuracy = run.point.accuracy
         point.curvature[kernels] = np.minimum(point.curvature[kernels], run.point.curvature)
         # a bound on the problem of the list is one on the whole problem where all kernels are listed
         lower = run.best.certificate.lower if state.listed.all() else -np.inf

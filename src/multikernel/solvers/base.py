@@ -37,10 +37,8 @@ REGISTRY = {
 }
 # products with kernels on the classes beyond which their curvature costs more than further inner solutions
 _MANY_PRODUCTS = 300
-# kernels that are not stored, from which number on ``auto`` works on a list of them
+# number of kernels from which on a list of them pays, where kernels are not stored or a start has weight on some only
 _MANY = 32
-# a start with weight on more than this share of the kernels gains nothing from a list
-_FEW = 0.6
 
 
 @dataclass
@@ -143,7 +141,7 @@ def get_solver(name: str) -> Solver:
 def choose_solver(problem: Problem, solver: str | Solver = "auto", start: Start | None = None) -> tuple[str, Solver]:
     """Return the name of a solver and the solver itself; "auto" takes the fastest measured (benchmarks/survey.py).
 
-    A solver that begins with weight on few of the kernels is wrapped by the active set, under its own name. A solver
+    A solver that begins with weight on some of many kernels is wrapped by the active set, under its own name. A solver
     that does not apply is an error, whose sentence names those that do.
 
     Examples
@@ -178,7 +176,8 @@ def choose_solver(problem: Problem, solver: str | Solver = "auto", start: Start 
         raise ValueError(_refusal(name, solver, problem, absent))
     if start is None or name == "active-set" or gram.kind == "features" or gram.output_kernels is not None:
         return name, solver
-    if 0 < np.count_nonzero(start.weights) <= _FEW * gram.n_kernels and not missing(problem, "mixing.take_kernels"):
+    some = gram.n_kernels >= _MANY and 0 < np.count_nonzero(start.weights) < gram.n_kernels
+    if some and not missing(problem, "mixing.take_kernels"):
         from multikernel.solvers.active_set import ActiveSet
 
         return name, ActiveSet(solver)
