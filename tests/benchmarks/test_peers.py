@@ -128,3 +128,18 @@ def test_the_page_says_where_we_lose(bench, tmp_path):
     assert "missed" in easymkl(
         grouped([run("multikernel, defaults", 1.0, 0.9), run("MKLpy EasyMKL", 19.0)])["rings-2000"]
     )
+
+
+def test_a_run_goes_on_where_it_was_stopped(bench, tmp_path, monkeypatch, capsys):
+    out = tmp_path / "peers.jsonl"
+    records = [run("multikernel, auto", upper=1.0, lower=0.99), run("SVC on the uniform sum", upper=2.0, lower=0.5)]
+    out.write_text("".join(json.dumps(line) + "\n" for line in ({"machine": {"cores": 2}}, *records)))
+    first = out.read_text()
+    monkeypatch.setattr(bench, "contestants", lambda part: [])
+    assert bench.main(["--quick", "--resume", "--problem", "rings-150", "--out", str(out)]) == 0
+    assert out.read_text() == first and "multikernel, auto" in capsys.readouterr().out
+    assert bench.main(["--report", "--out", str(out), "--page", str(tmp_path / "benchmarks.md")]) == 0
+    assert "## Where we lose" in (tmp_path / "benchmarks.md").read_text()
+    # a new run begins with the machine
+    assert bench.main(["--quick", "--problem", "rings-150", "--out", str(out)]) == 0
+    assert [list(json.loads(line)) for line in out.read_text().splitlines()] == [["machine"]]
