@@ -205,7 +205,12 @@ def kernels(bank: str, X: np.ndarray, views: list[list[int]]) -> list:
 
 @lru_cache(maxsize=1)
 def stack(dataset: str, bank: str, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the kernels of a family, each divided by its variance in feature space, float32, and the targets."""
+    """Return the kernels of a family, each divided by its variance in feature space, and the targets.
+
+    In the precision that computed kernels of that size are kept in: linear kernels rounded to float32 are not positive
+    semidefinite, which shows at a large C.
+    """
+    from multikernel.gram.storage import storage_dtype
     from multikernel.kernels import KernelBank
 
     X, y, views = samples(dataset, n)
@@ -213,7 +218,7 @@ def stack(dataset: str, bank: str, n: int) -> tuple[np.ndarray, np.ndarray]:
     most = LARGEST if n <= 500 else LARGEST_LONG
     m = min(len(X), int(np.sqrt(most / len(spec))))
     fitted = KernelBank.fit(spec, X[:m])
-    K = np.empty((fitted.n_kernels, m, m), np.float32)
+    K = np.empty((fitted.n_kernels, m, m), storage_dtype(fitted.n_kernels, m))
     for k, G in fitted.raw_each(X[:m]):
         K[k] = G / max(np.trace(G) / m - G.mean(), 1e-12)
     return K, y[:m]
