@@ -5,8 +5,8 @@
 
 Given: classes y, costs C, the combined kernel K. Returned: A of shape (n, c), feasible, to the accuracy asked for.
 The dual is (9) in Zien & Ong 2007. A row step moves A_i to the projection of A_i + g_i / K_ii onto its set, g_i the
-slopes (Crammer & Singer 2001). Where row steps become slow (large costs) we differ from the papers: an interior-point
-method solves the problem on a kernel of low rank, an active-set method on others.
+slopes (Crammer & Singer 2001). Where row steps become slow (large costs, classes that overlap) we differ from the
+papers: an interior-point method finishes (`interior_point`).
 """
 
 from __future__ import annotations
@@ -71,6 +71,12 @@ class CrammerSinger(RowMachine):
     description = "the joint loss 'hinge'"
     row_steps: type[RowSteps] = HingeRowSteps
 
+    def __init__(
+        self, y: np.ndarray, C: float | np.ndarray = 1.0, fit_intercept: bool = True, n_classes: int | None = None
+    ) -> None:
+        super().__init__(y, C, fit_intercept, n_classes)
+        self.E[self._own] = 1.0
+
     def dual(self, a):
         return float(a[self._own].sum())
 
@@ -104,15 +110,11 @@ class CrammerSinger(RowMachine):
 
     # ---- the inner problem
 
-    def _slopes(self, f: np.ndarray) -> np.ndarray:
-        """E - f."""
-        g = -f
-        g[self._own] += 1.0
-        return g
-
     def start_biases(self, a: np.ndarray, g: np.ndarray, accuracy: float) -> np.ndarray:
         """Return the biases that make the slopes of the free entries of each row most nearly equal."""
-        w = self.free(a) * np.where(self.interior(a), self.upper - a, self.C[:, None])
+        slack = self.upper - a
+        # rows from the interior-point method have no entry on its bound, and free ones by their slacks
+        w = self.free(a) * np.where((slack > 0).all(axis=1, keepdims=True), slack, self.C[:, None])
         shares = w / np.maximum(w.sum(axis=1, keepdims=True), ROUNDING * self.C[:, None])
         L = np.diag(w.sum(axis=0)) - shares.T @ w
         rhs = np.sum(w * (g - np.sum(shares * g, axis=1, keepdims=True)), axis=0)

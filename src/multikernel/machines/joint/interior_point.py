@@ -18,19 +18,17 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import LinAlgError, cho_solve
 
-from multikernel.gram.combined import Combined
+from multikernel.gram.combined import RIDGES, Combined
 from multikernel.machines.base import FLOOR
 
 # entries with D above this multiple of the mean diagonal are firm: more of them make smaller blocks and more iterations
 FIRM = 10.0
 # relative error of a step: a larger one saves iterations of conjugate gradients and costs steps
 _ERROR = 1e-4
-# iterations of conjugate gradients in one solution, and steps of a run: both end earlier unless rounding prevents it
-_ITERATIONS, _STEPS = 20, 60
+# steps of a run, and iterations of conjugate gradients in a solution: both end earlier unless rounding prevents it
+_STEPS = 60
 # fraction of the way to the boundary: nearer to one, and the next step may be blocked
 _FRACTION = 0.995
-# largest diagonal that a factor leaves over, relative to the diagonal of K, by precision: less is rounding
-_LEFT_OVER = {"f": 3e-7, "d": 1e-13}
 
 
 def low_rank_factor(combined: Combined, n_classes: int) -> np.ndarray | None:
@@ -42,7 +40,8 @@ def low_rank_factor(combined: Combined, n_classes: int) -> np.ndarray | None:
     n = len(left)
     # a matrix of r c unknowns against c matrices of n
     most = int(n / n_classes ** (2.0 / 3.0))
-    enough = _LEFT_OVER[combined.dtype.char] * float(left.max())
+    # what a factor may leave over of the diagonal: conjugate gradients on K itself correct it
+    enough = RIDGES[combined.dtype.char][0] * float(left.max())
     G = np.zeros((n, most))
     for r in range(most + 1):
         pivot = int(np.argmax(left))
@@ -129,7 +128,7 @@ class InteriorPoint:
         self.G = low_rank_factor(combined, machine.n_classes) if machine.separable else None
         # the squared hinge has no bound at the sample's own class: a slack of one there, which does not change
         upper, self.held = machine.upper, np.isfinite(machine.upper)
-        g = machine.gradient(machine.off_bounds(a)) - f - b
+        g = machine.derivatives(machine.off_bounds(a))[0] - f - b
         self.t = np.where(self.held, g, np.inf).min(axis=1)
         # slacks s and multipliers z = k (s - v), with s z = mu
         mu, v = gap / a.size, np.where(self.held, upper - a, 1.0) - (g - self.t[:, None]) / self.mean
@@ -150,14 +149,15 @@ class InteriorPoint:
         """Predictor and corrector step; return its length."""
         machine, S, Z = self.machine, self.S, self.Z
         barrier = Z / S
-        D = barrier + machine.bend(self.A)
+        gradient, bend = machine.derivatives(self.A)
+        D = barrier + bend
         if self.G is not None:
             system = LowRankSystem(self.G, D, machine.balanced)
         else:
             firm = D > FIRM * self.mean
             held = np.where(firm, 1.0 / (self.combined.diag[:, None] + D), 0.0)
             system = machine.blocks(self.combined, ~firm, machine.balanced, D, held)
-        left = machine.gradient(self.A) - self.f - self.b - self.t[:, None] - Z
+        left = gradient - self.f - self.b - self.t[:, None] - Z
         sums = -self.A.sum(axis=1), -self.A.sum(axis=0)
         before = self.products
         dA, dt, db = self._solve(system, D, left + Z, sums, _ERROR**0.5)
@@ -183,7 +183,7 @@ class InteriorPoint:
         dA, dt, db = system.saddle(R, *sums)
         image = self.combined.apply(dA) + D * dA
         enough, left, step, before = error**2 * float(np.vdot(dA, image)), R - image - dt[:, None] - db, 0.0, np.inf
-        for _ in range(_ITERATIONS):
+        for _ in range(_STEPS):
             G, more_t, more_b = system.saddle(left, *none)
             # without the multipliers, which do not count: less rounding
             left = left - more_t[:, None] - more_b

@@ -6,8 +6,8 @@
 Given: classes y, costs C, the combined kernel K, and l, the multinomial loss or a loss of the largest wrong class
 (`multikernel.losses.joint`). Returned: A of shape (n, c), feasible and within the accuracy asked for; a_y is at most C,
 without bound for the squared hinge. The dual is that of Zien & Ong 2007, Theorem 1. We differ in the way: exact row
-steps with multipliers for the column sums, and where these become slow Newton's method on the primal of smoothed losses
-(`central_path`). A change of weights moves A by the inverse of K + D, D the second derivatives of the conjugate.
+steps with multipliers for the column sums, and where these become slow the method of `interior_point`. A change of
+weights moves A by the inverse of K + D, D the second derivatives of the conjugate.
 """
 
 from __future__ import annotations
@@ -123,11 +123,9 @@ class JointLoss(RowMachine):
     def dual(self, a):
         return -float(self.C @ self.loss.conjugate(a / self.C[:, None], self.y))
 
-    def gradient(self, a):
-        return self.loss.inverse_gradient(a / self.C[:, None], self.y)
-
-    def bend(self, a):
-        return self.loss.curvature(a / self.C[:, None], self.y) / self.C[:, None]
+    def derivatives(self, a):
+        u = a / self.C[:, None]
+        return self.loss.inverse_gradient(u, self.y), self.loss.curvature(u, self.y) / self.C[:, None]
 
     def off_bounds(self, a):
         tiny = 1e-10 * self.C[:, None]
@@ -151,16 +149,13 @@ class JointLoss(RowMachine):
 
     def _room(self, a, u, v):
         """Return how much class u may give to class v in each row: more where the conjugate curves less."""
-        D = self.bend(a)
+        D = self.derivatives(a)[1]
         with np.errstate(divide="ignore"):
             soft = 1.0 / (D[:, u] + D[:, v])
         room = np.minimum(0.5 * (self.upper[:, v] - a[:, v]), soft)
         return np.where(a[:, u] < self.upper[:, u], room, 0.0)
 
     # ---- the inner problem
-
-    def _slopes(self, f: np.ndarray) -> np.ndarray:
-        return -f
 
     def start_biases(self, a: np.ndarray, g: np.ndarray, accuracy: float) -> np.ndarray:
         return self.best_biases(-g, accuracy)
@@ -181,11 +176,11 @@ class JointLoss(RowMachine):
         """Linearise the optimality conditions: a change of weights moves the free entries by -(K + D)^-1 F_k."""
         F = outputs.kernel_outputs()
         p = len(F)
-        D = self.bend(a)
+        gradient, D = self.derivatives(a)
         if isinstance(self.loss, Multinomial):
             # every entry is free, and D large enough for iterations
             D = np.minimum(D, 1.0 / (FLOOR * self.C[:, None]))
-            R = np.maximum(self.gradient(a) - f, np.log(FLOOR) - np.abs(f).max())
+            R = np.maximum(gradient - f, np.log(FLOOR) - np.abs(f).max())
             Z = ProjectedNewtonSystem(combined, D, self.balanced).solve(
                 np.concatenate([F, R[None]]), _LOOSE, _ITERATIONS
             )

@@ -63,6 +63,8 @@ class RowMachine(Machine):
         self._own = np.arange(self.n_samples), self.y
         self.upper = np.zeros((self.n_samples, self.n_classes))
         self.upper[self._own] = self.bounds = self.C
+        # linear part of the dual value, of a loss that has one
+        self.E = np.zeros_like(self.upper)
 
     # ---- what a subclass brings
 
@@ -72,21 +74,13 @@ class RowMachine(Machine):
     separable = True
     linear: np.ndarray | bool = True
 
-    def gradient(self, a: np.ndarray) -> np.ndarray:
-        """Return the gradient of the dual value's part without the kernel."""
-        return self._slopes(np.zeros_like(a))
-
-    def bend(self, a: np.ndarray) -> np.ndarray | float:
-        """Return minus the second derivatives of that part."""
-        return 0.0
+    def derivatives(self, a: np.ndarray) -> tuple[np.ndarray, np.ndarray | float]:
+        """Return the gradient of g, and minus its second derivatives."""
+        return self.E, 0.0
 
     def off_bounds(self, a: np.ndarray) -> np.ndarray:
         """Return coefficients near a at which the gradient is finite."""
         return a
-
-    def _slopes(self, f: np.ndarray) -> np.ndarray:
-        """Return the slopes of the linear part of the dual value, minus the outputs f."""
-        raise NotImplementedError
 
     def start_biases(self, a: np.ndarray, g: np.ndarray, accuracy: float) -> np.ndarray:
         """Return biases to begin row steps with, from coefficients and slopes."""
@@ -131,13 +125,10 @@ class RowMachine(Machine):
         room = self.upper[:, v] - a[:, v]
         return room * ((a[:, u] < self.upper[:, u]) & (room > ON_BOUND * self.C))
 
-    def free(self, a: np.ndarray) -> np.ndarray:
-        """Return which entries are off their bounds, in rows with at least two of them, bool (n, c)."""
-        return in_pairs(a < self.upper - ON_BOUND * self.C[:, None])
-
-    def interior(self, a: np.ndarray) -> np.ndarray:
-        """Return the entries of rows without an entry on its bound, as they come from the interior-point method."""
-        return np.asarray(self.linear & (a < self.upper).all(axis=1, keepdims=True))
+    def free(self, a: np.ndarray, held: np.ndarray | bool = False) -> np.ndarray:
+        """Return which entries are off their bounds and not ``held``, in rows with at least two of them, (n, c)."""
+        free = (a < self.upper - ON_BOUND * self.C[:, None]) & ~np.asarray(held)
+        return free & (free.sum(axis=1, keepdims=True) > 1)
 
     # ---- the inner problem
 
@@ -190,25 +181,22 @@ class RowMachine(Machine):
         """
         F = outputs.kernel_outputs()
         p, c = len(F), self.n_classes
-        free, R, D = self.free(a), self.gradient(a) - f, self.bend(a)
-        if (interior := self.interior(a)).any():
-            g = R - self.start_biases(a, self._slopes(f), ON_BOUND * self.scale) if self.balanced else R
+        (gradient, D), free = self.derivatives(a), self.free(a)
+        R = gradient - f
+        # rows without an entry on its bound come from the interior-point method: slopes tell what holds their entries
+        interior = self.linear & (a < self.upper).all(axis=1, keepdims=True)
+        if interior.any():
+            g = R - self.start_biases(a, self.E - f, ON_BOUND * self.scale) if self.balanced else R
             low = np.where(interior, g, np.inf).min(axis=1, keepdims=True)
-            # by how much its slope keeps an entry near its bound
             held = np.subtract(g, low, out=np.zeros_like(a), where=interior)
             D = D + held / np.maximum(self.upper - a, ROUNDING * self.C[:, None])
-            free = in_pairs(free & (D < FIRM * combined.diag.mean()))
+            free = self.free(a, D > FIRM * combined.diag.mean())
         if not free.any():
             return Curvature(np.zeros((p, p)), np.zeros(0, np.intp), np.zeros((0, c, p)), np.zeros((0, c)))
         R = np.concatenate([F, np.where(free, R, 0.0)[None]])
         rows, Z = self._newton_moves(combined, free, R, D if isinstance(D, np.ndarray) else None)
         H = np.ascontiguousarray(F[:, rows]).reshape(p, -1) @ Z[..., :p].reshape(-1, p)
         return Curvature(0.5 * (H + H.T), rows, Z[..., :p], Z[..., p])
-
-
-def in_pairs(free: np.ndarray) -> np.ndarray:
-    """Return the free entries without those that are alone in their row: rows keep their sums."""
-    return free & (free.sum(axis=1, keepdims=True) > 1)
 
 
 class RowSteps:
@@ -233,7 +221,7 @@ class RowSteps:
         self.target, self.column_target = target, 0.1 * target
         self.machine, self.combined, self.start, self.start_outputs = machine, combined, a, f
         self.rows = combined.host_rows()
-        g = machine._slopes(f)
+        g = machine.E - f
         self.A, self.G = np.ascontiguousarray(a.T), np.ascontiguousarray(g.T)
         self.mask = np.where(self.A < machine.upper.T, 0.0, -np.inf)
         n, c = a.shape
