@@ -19,7 +19,6 @@ from multikernel.gram.combined import Combined
 from multikernel.losses import Loss
 from multikernel.losses.base import FAR
 from multikernel.machines.base import FLOOR, STEPS, Curvature, Machine
-from multikernel.machines.subsample import draw_samples
 from multikernel.machines.weighted_inverse import WeightedInverse
 
 
@@ -63,12 +62,6 @@ class Smooth(Machine):
         start = float(np.abs(self.value(np.zeros(self.n_samples))).sum())
         self.scale = start if 0 < start < np.inf else float(self.C.sum())
         self.floor = FLOOR * self.scale
-
-    def subsample(self, size: int) -> tuple[np.ndarray, Smooth]:
-        """Return about ``size`` of the samples, and the machine on them."""
-        classes = self.y if self.loss.task == "classification" else np.zeros(self.n_samples)
-        idx, cost = draw_samples(classes, self.C, size)
-        return idx, Smooth(self.y[idx], self.loss, cost, self.balanced)
 
     def value(self, f: np.ndarray) -> np.ndarray:
         """Return the loss of each sample."""

@@ -37,8 +37,8 @@ REGISTRY = {
 }
 # products with kernels on the classes beyond which their curvature costs more than further inner solutions
 _MANY_PRODUCTS = 300
-# kernels that are not stored, from which number on ``auto`` works on a list of them
-_MANY = 32
+# kernels from which number on ``auto`` works on a list of them: fewer gain less than the rechecks take
+_MANY, _MANY_STORED = 32, 200
 # a start with weight on more than this share of the kernels gains nothing from a list
 _FEW = 0.6
 
@@ -166,9 +166,8 @@ def choose_solver(problem: Problem, solver: str | Solver = "auto", start: Start 
             solver = "interleaved"
         elif gram.n_kernels > _MANY_PRODUCTS and gram.output_kernels is not None:
             solver = "level" if find_spec("clarabel") else "alternating"
-        elif gram.kind == "lazy" and gram.n_kernels >= _MANY:
-            needs = "machine.subsample", *get_solver("active-set").requires
-            solver = "newton" if missing(problem, *needs) else "active-set"
+        elif gram.n_kernels >= (_MANY if gram.kind == "lazy" else _MANY_STORED) and problem.mixing.is_simplex:
+            solver = "newton" if missing(problem, *get_solver("active-set").requires) else "active-set"
     if isinstance(solver, str):
         name, solver = solver, get_solver(solver)
     else:
