@@ -21,7 +21,6 @@ from multikernel.kernels.function import FunctionKernel
 from multikernel.losses import Logistic
 from multikernel.machines.ridge import Ridge
 from multikernel.machines.smooth import Smooth
-from multikernel.machines.subsample import draw_samples
 from multikernel.machines.svc import SVC
 from multikernel.machines.svr import SVR
 from multikernel.mixing.norms import Ball, Simplex
@@ -72,8 +71,8 @@ def test_agrees_with_the_solver_that_keeps_all_kernels(kind, C):
     K = DEGENERATE[kind](gaussians(X, 12))
     machine = SVC(np.sign(score), C)
     whole = solve(Problem(DenseGram(K), machine, Simplex()), "newton", tol=1e-6)
-    for samples_drawn in (50, 20):
-        short = solve(Problem(lazily(K), machine, Simplex()), ActiveSet(samples=samples_drawn), tol=1e-6)
+    for join in (12, 3):
+        short = solve(Problem(lazily(K), machine, Simplex()), ActiveSet(join=join), tol=1e-6)
         assert short.status == "converged"
         assert short.solver == "active-set"
         assert short.upper == pytest.approx(whole.upper, rel=1e-5)
@@ -101,7 +100,7 @@ MACHINES = {
 
 
 @pytest.mark.parametrize("name", MACHINES)
-def test_every_machine_with_subsamples(name):
+def test_every_machine(name):
     X, score = samples(120, 10, seed=1)
     K = gaussians(X, 10)
     machine = MACHINES[name](score)
@@ -114,25 +113,46 @@ def test_every_machine_with_subsamples(name):
 # ---- the first list
 
 
-def test_a_draw_keeps_the_cost_of_every_class():
-    rng = np.random.default_rng(0)
-    y, cost = np.where(rng.random(1000) < 0.02, 1.0, -1.0), rng.uniform(0.5, 2.0, 1000)
-    idx, own = draw_samples(y, cost, 100)
-    assert len(np.unique(idx)) == len(idx)
-    assert abs(len(idx) - 100) <= 10
-    for value in (-1.0, 1.0):
-        assert own[y[idx] == value].sum() == pytest.approx(cost[y == value].sum())
-    assert np.count_nonzero(y[idx] > 0) >= min(20, np.count_nonzero(y > 0))
-    assert np.array_equal(draw_samples(y, cost, 5000)[0], np.arange(1000))
-
-
-def test_a_start_needs_no_draw(monkeypatch):
+def test_a_start_is_the_first_list(monkeypatch):
     X, score = samples(80, 12)
     problem = Problem(DenseGram(gaussians(X, 12)), SVC(np.sign(score), 1.0), Simplex())
     first = solve(problem, "newton", tol=1e-2)
-    monkeypatch.setattr(SVC, "subsample", None)
     again = solve(problem, "active-set", tol=1e-6, start=Start(first.weights, first.dual_coef))
     assert again.status == "converged"
+    assert again.history["listed"][0] == np.count_nonzero(first.weights)
+
+
+def weak(n: int, p: int, seed: int = 13) -> tuple[np.ndarray, np.ndarray]:
+    """One Gaussian kernel a column, each divided by its variance; two columns matter, labels are noisy."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, p))
+    y = np.sign(np.sin(2 * X[:, 0]) + X[:, 1] ** 2 - 1 + 0.3 * rng.standard_normal(n))
+    K = np.array([np.exp(-((x[:, None] - x) ** 2) / 2.0) for x in X.T])
+    return K / (1.0 - K.mean(axis=(1, 2)))[:, None, None], y
+
+
+@pytest.mark.parametrize("C", [0.1, 1.0, 10.0])
+def test_many_weak_kernels_are_read_a_few_times(C, monkeypatch):
+    K, y = weak(100, 300)
+    gram = DenseGram(K)
+    read = []
+
+    def apply(v, kernels=None):
+        rows = np.count_nonzero(v.reshape(len(v), -1).any(axis=1))
+        read.append(rows * (len(K) if kernels is None else len(kernels)))
+        return original(v, kernels)
+
+    original = gram.apply
+    monkeypatch.setattr(gram, "apply", apply)
+    name, solver = choose_solver(Problem(gram, SVC(y, C), Simplex()))
+    assert name == "active-set"
+    found = solve(Problem(gram, SVC(y, C), Simplex()), solver, tol=1e-2)
+    assert found.status == "converged"
+    # products of all kernels, as multiples of all of their entries; those of the lists among them
+    assert sum(read) <= 20 * len(K) * len(y)
+    assert found.n_iter <= 8 and sum(found.history["inner_steps"]) <= 60
+    whole = solve(Problem(gram, SVC(y, C), Simplex()), "newton", tol=1e-2)
+    assert found.upper == pytest.approx(whole.upper, rel=2e-2)
 
 
 # ---- storage
@@ -244,6 +264,8 @@ def test_auto_takes_it_for_many_kernels_that_are_not_stored():
     assert choose_solver(Problem(lazily(K), machine, Simplex()))[0] == "active-set"
     assert choose_solver(Problem(lazily(K), machine, Ball(2.0)))[0] == "newton"
     assert choose_solver(Problem(lazily(K[:10]), machine, Simplex()))[0] == "newton"
+    assert choose_solver(Problem(DenseGram(K), machine, Simplex()))[0] == "newton"
+    assert choose_solver(Problem(DenseGram(np.tile(K, (3, 1, 1))), machine, Simplex()))[0] == "active-set"
 
 
 @pytest.mark.parametrize("loss", ["hinge", "squared"])
@@ -297,7 +319,7 @@ def test_problems_of_the_common_list():
         case = random_problem(index)
         assert case.norm == 1.0
         problem = Problem(DenseGram(case.stack), SVC(case.y, case.C), Simplex())
-        short = solve(problem, ActiveSet(samples=10), tol=1e-6)
+        short = solve(problem, ActiveSet(join=4), tol=1e-6)
         reference = conic_solution(case.stack, case.y, case.C, 1.0)
         assert short.status == "converged", case.id
         assert short.upper == pytest.approx(reference.value, rel=1e-5), case.id

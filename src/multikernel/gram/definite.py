@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numba import njit
+from scipy.linalg import get_lapack_funcs
 
 from multikernel.gram.inspect import Inspection, as_real, flat_rows, row_blocks, run_shared
 from multikernel.gram.storage import trust_of
@@ -82,9 +83,10 @@ def probe_definiteness(
     diagonal : array (p, n), optional
         The diagonals, for a callable.
     steps : int, optional
-        Passes over the kernels, each a product with 2 vectors (n >= 2000) to 16 (small n). Without an inspection 2
-        by default; with one, whose products are a first step, 1 below 2000 samples and 0 above, where a pass takes
-        long: the principal block and the inspection decide there, and negative curvature found in training.
+        Passes over the kernels. Without an inspection 2 by default, each a product with 2 vectors (n >= 2000) to 16
+        (small n); with one, whose two products are a first step, 1 below 2000 samples, a product with 2 vectors, and
+        0 above, where a pass takes long: the principal block and the inspection decide there, and negative curvature
+        found in training.
     n_threads : int
         Threads among which kernels, or runs of their rows, are shared.
 
@@ -121,7 +123,8 @@ def probe_definiteness(
     start = None if inspection is None or n == 1 else _orthonormal_pair(inspection.weights)
     if steps is None:
         steps = 2 if inspection is None else int(n < _DEAR)
-    fresh = np.random.default_rng(1).standard_normal((int(np.clip(4 * (2000 // (n + 1)), 2, 16)), n))
+    size = int(np.clip(4 * (_DEAR // (n + 1)), 2, 16)) if inspection is None else 2
+    fresh = np.random.default_rng(1).standard_normal((size, n))
     smallest, largest, block = (np.full(p, np.nan) for _ in range(3))
 
     def probe(k: int) -> None:
@@ -166,14 +169,14 @@ def _block_eigenvalue(K: np.ndarray, rounding: float) -> float:
     size, unit = len(S), rounding or 1.0  # in this unit, K[S, S] + |S| I is positive definite up to rounding
     flat, step = flat_rows(K)
     B = np.empty((size, size), dtype=flat.dtype)
-    shifted_block(flat, step, S, flat.dtype.type(unit), flat.dtype.type(size), B)
-    try:
-        np.linalg.cholesky(B)
-    except np.linalg.LinAlgError:
-        value = float(np.linalg.eigvalsh(B.astype(np.float64))[0]) - size
-        if value < -size:
-            return value * unit
-    return np.nan
+    fill = partial(shifted_block, flat, step, S, flat.dtype.type(unit), flat.dtype.type(size), B)
+    fill()
+    # the factorisation itself, in place: with the copies that NumPy makes it takes twice the time
+    if get_lapack_funcs("potrf", (B,))(B.T, lower=True, overwrite_a=True, clean=False)[1] == 0:
+        return np.nan
+    fill()
+    value = float(np.linalg.eigvalsh(B.astype(np.float64))[0]) - size
+    return value * unit if value < -size else np.nan
 
 
 def _multiply(K: np.ndarray, n_threads: int, V: np.ndarray, exact: bool = False) -> np.ndarray:

@@ -131,6 +131,15 @@ class LazyGram(HostGram):
         self._fill(out, idx, kernels, ~self._kept.get(kernels, idx, out).T)
         return out
 
+    def take_kernels(self, kernels):
+        # they will be read many times: computed once, where all of their rows fit
+        if len(kernels) * self.n_samples <= self.capacity:
+            idx = np.arange(self.n_samples)
+            for k in np.asarray(kernels)[:, None]:
+                if np.any(self._kept.slot[k] < 0):
+                    self.rows(idx, k)
+        return super().take_kernels(kernels)
+
     def _fill(self, out, idx, kernels, missing) -> None:
         """Compute what is missing; rows that lack the same kernels go together."""
         if not missing.any():

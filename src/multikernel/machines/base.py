@@ -8,7 +8,6 @@ outputs of kernel k are K_k a and its quadratic form is q_k = a' K_k a.
     ability         protocol          what asks for it
     curvature       HasCurvature      newton
     partial_solve   HasPartialSolve   newton, where it is there
-    subsample       HasSubsample      active-set, for its first list
     conic           HasConic          qcqp
     compact         HasCompact        qcqp-compact, silp-compact
     epochs          HasEpochs         interleaved
@@ -201,13 +200,6 @@ class HasPartialSolve(Protocol):
 
     def partial_solve(self, combined: Combined, a: np.ndarray, f: np.ndarray, accuracy: float, size: int) -> np.ndarray:
         """Return better coefficients than ``a``: `solve`, limited to about ``size`` coefficients and steps."""
-
-
-class HasSubsample(Protocol):
-    """A machine that makes a smaller problem of the same kind."""
-
-    def subsample(self, size: int) -> tuple[np.ndarray, Machine]:
-        """Return about ``size`` of the samples, int (m,), and the machine on them."""
 
 
 class HasConic(Protocol):

@@ -15,7 +15,6 @@ from multikernel.gram.base import Outputs
 from multikernel.gram.combined import Combined
 from multikernel.losses import Squared
 from multikernel.machines.base import FLOOR, STEPS, Curvature, Machine
-from multikernel.machines.subsample import draw_samples
 from multikernel.machines.weighted_inverse import WeightedInverse
 
 
@@ -60,11 +59,6 @@ class Ridge(Machine):
         size = float(np.sum(self.C * self.Y**2))
         self.scale = size if size > 0 else float(self.C.sum())
         self.floor = FLOOR * self.scale
-
-    def subsample(self, size: int) -> tuple[np.ndarray, Ridge]:
-        """Return about ``size`` of the samples, and the machine on them."""
-        idx, cost = draw_samples(np.zeros(self.n_samples), 0.5 * self.w, size)
-        return idx, Ridge(self.Y[idx] + self.shift, cost, self.balanced)
 
     def start(self):
         return np.zeros_like(self.Y)

@@ -20,7 +20,6 @@ from multikernel.losses import Loss, SquaredHinge
 from multikernel.losses.base import FAR
 from multikernel.machines.base import FLOOR, MOST_FACTORISATIONS, PATIENCE, Curvature, Machine
 from multikernel.machines.box_interior import solve_inside
-from multikernel.machines.subsample import draw_samples
 from multikernel.machines.weighted_inverse import WeightedInverse
 
 
@@ -68,12 +67,6 @@ class Smooth(Machine):
         start = float(np.abs(self.value(np.zeros(self.n_samples))).sum())
         self.scale = start if 0 < start < np.inf else float(self.C.sum())
         self.floor = FLOOR * self.scale
-
-    def subsample(self, size: int) -> tuple[np.ndarray, Smooth]:
-        """Return about ``size`` of the samples, and the machine on them."""
-        classes = self.y if self.loss.task == "classification" else np.zeros(self.n_samples)
-        idx, cost = draw_samples(classes, self.C, size)
-        return idx, Smooth(self.y[idx], self.loss, cost, self.balanced)
 
     def value(self, f: np.ndarray) -> np.ndarray:
         """Return the loss of each sample."""

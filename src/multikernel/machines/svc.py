@@ -15,7 +15,6 @@ from multikernel.gram.dense import DenseGram
 from multikernel.losses import Hinge
 from multikernel.machines.base import FLOOR
 from multikernel.machines.box import RELAX, SMO, BoxMachine
-from multikernel.machines.subsample import draw_samples
 
 
 @dataclass(frozen=True)
@@ -56,11 +55,6 @@ class SVC(BoxMachine):
     def primal(self, f, quad, accuracy=0.0):
         b = self.loss.best_intercept(f, self.y) if self.balanced else 0.0
         return 0.5 * quad + float(self.loss.value(f + b, self.y).sum()), b
-
-    def subsample(self, size: int) -> tuple[np.ndarray, SVC]:
-        """Return about ``size`` of the samples, and the machine on them."""
-        idx, cost = draw_samples(self.y, self.C, size)
-        return idx, SVC(self.y[idx], cost, self.balanced)
 
     def fit(self, K: np.ndarray, start: SVCFit | None = None, tol: float = 1e-3) -> SVCFit:
         """Train on one kernel matrix alone, to the violation ``tol`` of the optimality conditions.

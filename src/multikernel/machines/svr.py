@@ -12,7 +12,6 @@ import numpy as np
 from multikernel.losses import EpsilonInsensitive
 from multikernel.machines.base import FLOOR
 from multikernel.machines.box import BoxMachine
-from multikernel.machines.subsample import draw_samples
 
 
 class SVR(BoxMachine):
@@ -59,11 +58,6 @@ class SVR(BoxMachine):
         # loss of the constant zero; where all targets are equal any size will do
         self.scale = float(self.C @ (np.abs(self.p) + self.eps)) or float(self.C.sum())
         self.floor = FLOOR * self.scale
-
-    def subsample(self, size: int) -> tuple[np.ndarray, SVR]:
-        """Return about ``size`` of the samples, and the machine on them."""
-        idx, cost = draw_samples(np.zeros(self.n_samples), self.C, size)
-        return idx, SVR(self.y[idx], cost, self.eps, self.balanced)
 
     def primal(self, f, quad, accuracy=0.0):
         b = self.loss.best_intercept(f, self.p) if self.balanced else 0.0

@@ -37,8 +37,9 @@ REGISTRY = {
 }
 # products with kernels on the classes beyond which their curvature costs more than further inner solutions
 _MANY_PRODUCTS = 300
-# number of kernels from which on a list of them pays, where kernels are not stored or a start has weight on some only
-_MANY = 32
+# number of kernels from which on ``auto`` works on a list of them, not stored or stored, and so does a start with weight
+# on some only: fewer gain less than the rechecks take
+_MANY, _MANY_STORED = 32, 200
 
 
 @dataclass
@@ -164,9 +165,8 @@ def choose_solver(problem: Problem, solver: str | Solver = "auto", start: Start 
             solver = "interleaved"
         elif gram.n_kernels > _MANY_PRODUCTS and gram.output_kernels is not None:
             solver = "level" if find_spec("clarabel") else "alternating"
-        elif gram.kind == "lazy" and gram.n_kernels >= _MANY:
-            needs = "machine.subsample", *get_solver("active-set").requires
-            solver = "newton" if missing(problem, *needs) else "active-set"
+        elif gram.n_kernels >= (_MANY if gram.kind == "lazy" else _MANY_STORED) and problem.mixing.is_simplex:
+            solver = "newton" if missing(problem, *get_solver("active-set").requires) else "active-set"
     if isinstance(solver, str):
         name, solver = solver, get_solver(solver)
     else:

@@ -40,7 +40,7 @@ _SINGLE = 1e-3
 # fraction of the gap that a step with progress leaves at most: larger ones keep to Newton's method for longer
 _PROGRESS = 0.7
 # part of the gap by which J falls in a step with progress, where the bounds have not come closer
-_FALL = 0.05
+_FALL = 0.02
 # weight that kernels dropped in error get back together
 _BACK = 0.02
 # the other method
@@ -99,9 +99,11 @@ class Newton(Solver):
     def start(self, point: Point, tol: float) -> _State:
         fixed = len(point.beta) == 1 or point.problem.mixing.is_fixed
         partial = not missing(point.problem, *self.uses)
-        state = _State(tol, (point.beta, point.a), InOut(point), partial, fixed, not fixed)
         # a machine whose own start is not zero tells about the weights, of which nothing is known yet
-        state.weights_first = bool(point.q.any() and np.ptp(point.beta) == 0)
+        unknown, told = np.ptp(point.beta) == 0, bool(point.q.any())
+        # closed-form steps from weights and coefficients that are known would undo what is known
+        state = _State(tol, (point.beta, point.a), InOut(point), partial, fixed, not fixed and (unknown or not told))
+        state.weights_first = bool(told and unknown)
         return state
 
     def step(self, point: Point, state: _State, certificate: Certificate) -> Step:
@@ -189,7 +191,7 @@ class Newton(Solver):
         if fall < 0.25 * state.expected:
             state.part *= 0.5
         elif fall > 0.75 * state.expected:
-            most = 1.0 if now.relative < self.handover else 0.5
+            most = 1.0 if now.relative < 0.3 * self.handover else 0.5
             state.part = max(state.part, min(most, 2.0 * state.part))
         if fall < 0:
             self._return_to_best(point, state)
