@@ -180,6 +180,20 @@ def test_folds_side_by_side(jobs):
     np.testing.assert_allclose(search.cv_results_["mean_test_score"], other.cv_results_["mean_test_score"])
 
 
+def test_each_fit_is_reported_with_its_fold_and_point(monkeypatch, capsys):
+    rows = []
+    search = MKLClassifierCV("precomputed", Cs=CS, cv=2, verbose=2, callback=rows.append)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "200")
+    search.fit(STACK, Y)
+    total = 2 * len(CS)
+    assert [(row["done"], row["of"]) for row in rows] == [(i + 1, total) for i in range(total)]
+    assert [row["fold"] for row in rows] == [0] * len(CS) + [1] * len(CS)
+    assert all(row["gap"] <= search.tol for row in rows)
+    out, err = capsys.readouterr()
+    assert out == "" and f"{total} of {total} fits, fold 2 of 2, C={min(CS)}" in err
+
+
 def test_within_cross_validation():
     search = MKLClassifierCV("precomputed", Cs=CS, cv=3, **EXACT)
     other = GridSearchCV(MKLClassifier("precomputed", **EXACT), {"C": CS}, cv=3)

@@ -73,9 +73,10 @@ refit : bool or callable, default=True
 error_score : "raise" or number, default=nan
     Score of a fit that fails, in a warning; "raise" raises its error.
 verbose : int, default=0
-    1 shows on the terminal how many fits are done.
+    1 shows on the terminal which fold and point are done, 2 one line per fit.
 callback : callable, default=None
-    Called after each fit with a dict: "done" and "of", how many fits are done of how many, "params" and "gap".""",
+    Called after each fit with a dict: "done" and "of", how many fits are done of how many, "fold", "params" and
+    "gap".""",
     "stopping": """
 average : bool, default=True
     Whether predictors averaged over at least the last half of the epochs compete with the last one; the model is

@@ -49,9 +49,7 @@ class Job:
     points : list of dict
         The grid.
     base : estimator
-        The base estimator, without the parameters of a point.
-    columns : dict
-        Attributes of a fitted estimator that describe the columns of the samples.
+        The base estimator, without the parameters of a point; it knows the columns of the samples.
     X, y, weight : samples, targets, sample weights or None
         Everything that was handed to the search, valid.
     settings : Settings
@@ -65,12 +63,11 @@ class Job:
     error_score : float or "raise"
         Score of what failed.
     tell : callable or None
-        Called after each fit with a row about it.
+        Called after each fit with a row about it; where folds run at once, joblib reports them instead.
     """
 
     points: Sequence[Mapping[str, Any]]
     base: Any
-    columns: Mapping[str, Any]
     X: Any
     y: np.ndarray
     weight: np.ndarray | None
@@ -91,12 +88,15 @@ class Job:
         rows = None if len(samples.kept) == len(self.y) else samples.kept
         return prepare(self.base.kernels, samples.X, samples.weight, self.settings, replace(self.shared, rows=rows))
 
-    def estimator(self, point: Mapping[str, Any], model: Model, fit: Fit, samples: Samples) -> Any:
-        """Return the base estimator with the parameters of a point and its model."""
-        estimator = type(self.base)(**{**self.base.get_params(deep=False), **point})
-        vars(estimator).update(self.columns)
-        estimator._set(model, fit, samples)
-        return estimator
+
+def fitted(base: Any, point: Mapping[str, Any], model: Model, fit: Fit, samples: Samples) -> Any:
+    """Return an estimator like ``base`` with the parameters of a point and its model."""
+    estimator = type(base)(**{**base.get_params(deep=False), **point})
+    for name in ("n_features_in_", "feature_names_in_"):
+        if name in vars(base):
+            setattr(estimator, name, vars(base)[name])
+    estimator._set(model, fit, samples)
+    return estimator
 
 
 @dataclass
@@ -165,15 +165,15 @@ def run_folds(job: Job, splits: Sequence[Split]) -> list[FoldResult]:
     """
     jobs = min(len(splits), effective_n_jobs(None))
     if jobs == 1:
-        return [run_fold(job, *split) for split in splits]
+        return [run_fold(job, *split, fold=s) for s, split in enumerate(splits)]
     limit = default_limit() if job.settings.memory_limit is None else parse_bytes(job.settings.memory_limit)
     shared = replace(job.settings, n_threads=max(1, job.settings.n_threads // jobs), memory_limit=limit / jobs)
     part = replace(job, settings=shared, tell=None)
-    return Parallel(n_jobs=None)(delayed(run_fold)(part, *split) for split in splits)
+    return Parallel(n_jobs=None, verbose=job.base.verbose)(delayed(run_fold)(part, *split) for split in splits)
 
 
-def run_fold(job: Job, rows: np.ndarray, test: np.ndarray) -> FoldResult:
-    """Train and score every point of the grid on one fold."""
+def run_fold(job: Job, rows: np.ndarray, test: np.ndarray, fold: int = 0) -> FoldResult:
+    """Train and score every point of the grid on one fold, the number of which is for ``tell`` alone."""
     G = len(job.points)
     result = FoldResult(np.full(G, np.nan), np.zeros(G), np.zeros(G), [None] * G, [[] for _ in range(G)])
     began = time.perf_counter()
@@ -189,12 +189,13 @@ def run_fold(job: Job, rows: np.ndarray, test: np.ndarray) -> FoldResult:
     result.fit_seconds += (time.perf_counter() - began) / G
     first: dict[Any, Fit] = {}
     models: dict[int, tuple[Model, Fit]] = {}
+    done = fold * G
     for path in paths(job.points):
         norm = job.points[path[0]].get("norm")
         # a path starts where an earlier one of the same norm started
         previous = first.get(norm)
         for i in path:
-            began = time.perf_counter()
+            done, began = done + 1, time.perf_counter()
             try:
                 starts = None if previous is None else partial(from_fit, previous)
                 fit = train(prepared, replace(spec, **job.points[i]), job.settings, starts)
@@ -211,7 +212,8 @@ def run_fold(job: Job, rows: np.ndarray, test: np.ndarray) -> FoldResult:
             models[i] = publish(fit), replace(fit, solutions=tuple(light))
             result.fit_seconds[i] += time.perf_counter() - began
             if job.tell is not None:
-                job.tell({"params": dict(job.points[i]), "gap": float(max(models[i][0].gap))})
+                gap = float(max(models[i][0].gap))
+                job.tell({"done": done, "fold": fold, "params": dict(job.points[i]), "gap": gap})
     if models:
         _score(job, result, models, prepared, samples, test)
     return result
@@ -238,7 +240,7 @@ def _score(
     for (i, (model, fit)), values in zip(models.items(), outputs, strict=True):
         began = time.perf_counter()
         try:
-            estimator = job.estimator(job.points[i], model, fit, samples)
+            estimator = fitted(job.base, job.points[i], model, fit, samples)
             estimator._known = X_test, values
             result.weights[i] = estimator.weights_
             score = job.scorer(estimator, X_test, y_test, **options)

@@ -39,7 +39,7 @@ from multikernel.estimators.validation import (
     check_samples,
     check_weight,
 )
-from multikernel.model_selection.folds import FoldResult, Job, run_folds, share_kernels, takes_weight
+from multikernel.model_selection.folds import FoldResult, Job, fitted, run_folds, share_kernels, takes_weight
 from multikernel.threads import single_threaded_blas
 from multikernel.training.core import Prepared
 from multikernel.training.prepare import Shared, prepare
@@ -91,10 +91,10 @@ class SearchCV(BaseMKL):
         splits = splits_of(type(self).__name__, self.cv, y, is_classifier(self), X, groups)
         own = self.get_params(deep=False)
         base = clone(self._base(**{name: own[name] for name in self._base._get_param_names() if name in own}))
-        columns = {name: vars(self)[name] for name in ("n_features_in_", "feature_names_in_") if name in vars(self)}
+        vars(base).update({name: vars(self)[name] for name in vars(self) if name.endswith("_in_")})
         scorer = check_scoring(base, scoring=self.scoring)
         job = Job(
-            points, base, columns, X, y, weight, base._settings(callback=None, verbose=0), Shared(), scorer,
+            points, base, X, y, weight, base._settings(callback=None, verbose=0), Shared(), scorer,
             weight is not None and takes_weight(scorer), self.error_score,
         )  # fmt: skip
         samples, whole = job.samples(), None
@@ -108,7 +108,7 @@ class SearchCV(BaseMKL):
             else:
                 shared = share_kernels(self.kernels, X, splits, settings)
             silent = show is None and self.callback is None
-            tell = None if silent else self._tell(show, len(splits) * len(points))
+            tell = None if silent else self._tell(show, len(splits), len(points))
             job = replace(job, settings=settings, shared=shared, tell=tell)
             folds = run_folds(job, splits)
         self._report(folds, len(points))
@@ -120,18 +120,17 @@ class SearchCV(BaseMKL):
             self._refit(job, samples, whole, [fold.found[self.best_index_] for fold in folds])
         return self
 
-    def _tell(self, show: Callable[[dict], None] | None, total: int) -> Callable[[dict], None]:
+    def _tell(self, show: Callable[[dict], None] | None, folds: int, points: int) -> Callable[[dict], None]:
         """Return what is called after each fit: the progress shown, then the user's ``callback``."""
-        done = 0
 
         def tell(row: dict) -> None:
-            nonlocal done
-            done += 1
-            row = {"done": done, "of": total, "parts": "fits", **row}
+            total = folds * points
             if show is not None:
-                show({name: row[name] for name in ("done", "of", "parts")})
+                at = [f"{name}={value}" for name, value in row["params"].items()]
+                parts = ", ".join(["fits", f"fold {row['fold'] + 1} of {folds}", *at, f"gap {row['gap']:.1e}"])
+                show({"done": row["done"], "of": total, "parts": parts})
             if self.callback is not None:
-                self.callback(row)
+                self.callback({**row, "of": total})
 
         return tell
 
@@ -223,7 +222,7 @@ class SearchCV(BaseMKL):
             prepared = job.prepare(samples) if whole is None else whole
             fit = train(prepared, spec, job.settings, partial(mean_start, found, taking_part))
             model = publish(fit)
-        self.best_estimator_ = job.estimator(self.best_params_, model, fit, samples)
+        self.best_estimator_ = fitted(job.base, self.best_params_, model, fit, samples)
         self._set(model, fit, samples)
         if not FINISHED.issuperset(model.status):
             warn_unfinished(self.best_estimator_, fit)

@@ -37,7 +37,7 @@ REGISTRY = {
 }
 # products with kernels on the classes beyond which their curvature costs more than further inner solutions
 _MANY_PRODUCTS = 300
-# number of kernels from which on ``auto`` works on a list of them, not stored or stored, and so does a start with weight
+# kernels from which on ``auto`` works on a list of them, not stored or stored, and so does a start with weight
 # on some only: fewer gain less than the rechecks take
 _MANY, _MANY_STORED = 32, 200
 

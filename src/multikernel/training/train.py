@@ -101,7 +101,9 @@ def from_fit(previous: Fit, targets: Sequence[Target]) -> list[Start | None]:
     starts: list[Start | None] = []
     for target, old, solution in zip(targets, previous.targets, previous.solutions, strict=True):
         a, b, outputs = target.machine.warm_start(old.machine, solution.dual_coef, solution.outputs)
-        starts.append(Start(solution.weights, a, (b, outputs)))
+        same = target.mixing.norm == old.mixing.norm
+        weights = solution.weights if same else target.mixing.scale_to_boundary(solution.weights)
+        starts.append(Start(weights, a, (b, outputs)))
     return starts
 
 
