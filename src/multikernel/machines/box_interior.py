@@ -26,7 +26,7 @@ from multikernel.machines.base import MOST_FACTORISATIONS
 
 # the pull inside may raise the gap so many times; else it is repeated for the new gap, up to the middle of the box
 _GROWTH = 10.0
-# steps in a row that did not halve the gap, after which the rest counts as rounding
+# steps in a row with hardly any progress after which the rest counts as rounding
 _IDLE = 5
 # fraction of the way to the boundary: nearer to one, and the next step may be blocked
 _FRACTION = 0.995
@@ -53,7 +53,7 @@ def solve_inside(
         return a, f
     path, idle, lowest = _InteriorPoint(machine, combined, a, f, least), 0, np.inf
     for _ in range(MOST_FACTORISATIONS):
-        idle = 0 if path.complementarity < 0.5 * lowest else idle + 1
+        idle = 0 if path.complementarity < 0.95 * lowest else idle + 1
         lowest = min(path.complementarity, lowest)
         if path.complementarity <= accuracy:
             for coef in (path.a, path.rounded()):
