@@ -195,6 +195,9 @@ class CombinedFeatures(Combined):
         Weights.
     """
 
+    # more kernel values than those of so many samples are not worth their memory
+    host_limit = 5000
+
     def __init__(self, gram: FeatureGram, beta: np.ndarray) -> None:
         self.gram, self.dtype, self.team = gram, gram.dtype, gram.team
         self._kernel_diag = gram.diag()

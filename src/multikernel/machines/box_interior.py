@@ -26,8 +26,6 @@ from multikernel.machines.base import MOST_FACTORISATIONS
 
 # the pull inside may raise the gap so many times; else it is repeated for the new gap, up to the middle of the box
 _GROWTH = 10.0
-# steps in a row that did not halve the gap, after which the rest counts as rounding
-_IDLE = 5
 # fraction of the way to the boundary: nearer to one, and the next step may be blocked
 _FRACTION = 0.995
 
@@ -51,21 +49,21 @@ def solve_inside(
     best, outputs, least = a, f, machine.gap(a, f)
     if least <= accuracy:
         return a, f
-    path, idle, lowest = _InteriorPoint(machine, combined, a, f, least), 0, np.inf
+    path, before = _InteriorPoint(machine, combined, a, f, least), np.inf
     for _ in range(MOST_FACTORISATIONS):
-        idle = 0 if path.complementarity < 0.5 * lowest else idle + 1
-        lowest = min(path.complementarity, lowest)
         if path.complementarity <= accuracy:
+            gaps = []
             for coef in (path.a, path.rounded()):
                 now = machine.make_feasible(coef)
                 there = combined.apply(now)
-                gap = machine.gap(now, there)
-                if gap < least or gap <= accuracy:
-                    best, outputs, least, idle = now, there, gap, 0
-            # coefficients exactly on their bounds are worth further steps
-            if gap <= accuracy:
+                gaps.append(machine.gap(now, there))
+                if gaps[-1] < least or gaps[-1] <= accuracy:
+                    best, outputs, least = now, there, gaps[-1]
+            # coefficients exactly on their bounds are worth further steps, until these bring nothing but rounding
+            if gaps[-1] <= accuracy or min(gaps) >= before:
                 break
-        if idle >= _IDLE or not path.step():
+            before = min(gaps)
+        if not path.step():
             break
     return best, outputs
 

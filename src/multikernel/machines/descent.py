@@ -29,8 +29,6 @@ from multikernel.machines.ridge import Ridge
 from multikernel.machines.smooth import Smooth
 from multikernel.threads import RUN
 
-# most samples of which all kernel values may be formed to finish what epochs do not: bounded work against memory
-_FEW = 5000
 # passes of coordinate descent over a block before its rows go back to the tables: steps against visits of the tables
 _PASSES = 3
 # rows held at a bound by so many times the slopes of free rows are set aside: smaller epochs against later surprises
@@ -104,7 +102,7 @@ class Descent(Machine):
 
     def solve(self, combined, a, f, accuracy):
         """Epochs until the gap is below ``accuracy``; where many do not reach it, the machine's own factorisations."""
-        few = self.n_samples <= _FEW
+        few = self.n_samples <= combined.host_limit
         epochs = Epochs(self, combined, combined.tables, a, f)
         for _ in range(PATIENCE if few else STEPS):
             if epochs.run() <= 0.5 * accuracy:

@@ -17,6 +17,7 @@ from importlib.util import find_spec
 
 import numpy as np
 from numba import njit
+from scipy.linalg import LinAlgError
 
 from multikernel.certificate import Certificate
 from multikernel.mixing.base import SOLVED, HasConeRows, HasLinearRows, HasSupportCurvature, KeptRows, Mixing
@@ -98,7 +99,10 @@ class CutModel:
             masters.append(partial(minimise_conic, g, Q, mixing, self.kept))
         best, least, lower = known, np.inf, -np.inf
         for master in masters:
-            answer = master()
+            try:
+                answer = master()
+            except LinAlgError:
+                continue
             if answer is None:
                 continue
             value, bound = float(np.max(g - 0.5 * Q @ answer[0])), self.bound(answer[1])

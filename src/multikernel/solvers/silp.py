@@ -90,7 +90,8 @@ class LinearMaster:
         while True:
             self._add_new_rows()
             answer = self._lp.minimise(np.eye(1, p + 1, p)[0])
-            if answer is None:
+            # HiGHS leaves out rows whose numbers are too large for it
+            if answer is None or len(answer[1]) != len(self._is_cut):
                 return known, -np.inf, -np.inf
             x, multipliers = answer
             if not cuts.kept.add_violated(x[:p]):
