@@ -125,7 +125,7 @@ def read(path: Path) -> list[dict]:
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--problem", default="")
+    parser.add_argument("--problem", choices=[*PROBLEMS, *QUICK], help="one problem")
     parser.add_argument("--contestant", default="")
     parser.add_argument("--limit", type=float)
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "peers.jsonl")
@@ -141,7 +141,7 @@ def main(arguments: list[str]) -> int:
         done = {(line["problem"], line["contestant"]) for line in kept[1:]}
         with options.out.open("w", encoding="utf-8") as file, tempfile.TemporaryDirectory() as place:
             file.writelines(json.dumps(line) + "\n" for line in kept)
-            for name in (name for name in problems if options.problem in name):
+            for name in (name for name in problems if options.problem in (None, name)):
                 modules = contestants(options.contestant)
                 for record in compare(name, problems, modules, limit, Path(place) / name, Console(stderr=True), done):
                     file.write(json.dumps(record) + "\n")
