@@ -12,7 +12,6 @@ from __future__ import annotations
 import hashlib
 import itertools
 import math
-import sys
 
 import numpy as np
 from scipy import sparse
@@ -78,13 +77,6 @@ def distances(metric: str, X: Matrix, Y: Matrix, center: np.ndarray | None = Non
             left, right = i[s : s + step], j[s : s + step]
             D[left, right] = row_norms(X[left] - Y[right], squared=True)
     return np.maximum(D, 0.0, out=D)
-
-
-def safe_unit(X: Matrix) -> float:
-    """Return 1, or the power of two next to the largest entry where squares of the entries overflow or vanish."""
-    largest = float(np.abs(X.data if sparse.issparse(X) else X).max(initial=0.0))
-    exponent = math.frexp(largest)[1]
-    return 1.0 if largest == 0.0 or abs(exponent) < sys.float_info.max_exp // 4 else 2.0**exponent
 
 
 def quantile_distance(metric: str, X: Matrix, q: float, sample_weight: np.ndarray | None = None) -> float:

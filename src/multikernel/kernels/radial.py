@@ -7,13 +7,14 @@ samples (by default their median), so that the kernel does not depend on the uni
 from __future__ import annotations
 
 import math
+import sys
 
 import numpy as np
 from scipy import sparse
 from scipy.special import gammaln, kve
 
 from multikernel.kernels.base import Kernel, is_real, require, symmetric_blocks
-from multikernel.kernels.distances import FEW_COLUMNS, distances, quantile_distance, safe_unit
+from multikernel.kernels.distances import FEW_COLUMNS, distances, quantile_distance
 from multikernel.kernels.inputs import check_non_negative
 
 
@@ -61,7 +62,10 @@ class RadialKernel(Kernel):
                 f"Got {self.factor!r} instead."
             )
         self._set_scale(length)
-        self.unit_, self.center_ = safe_unit(X), None
+        # 1, or the power of two next to the largest entry where squares of the entries overflow or vanish
+        exponent = math.frexp(np.abs(X.data if sparse.issparse(X) else X).max(initial=0.0))[1]
+        self.unit_ = 2.0**exponent if abs(exponent) >= sys.float_info.max_exp // 4 else 1.0
+        self.center_ = None
         if self._metric == "sqeuclidean" and not sparse.issparse(X) and X.shape[1] > FEW_COLUMNS:
             self.center_ = X.mean(axis=0)
 

@@ -92,7 +92,10 @@ class DifferencesNewtonSystem:
         K, team, m = combined.host_rows(), combined.team, len(self.i)
         K.ensure(self.rows)
         M = np.empty((m, m), combined.dtype)
-        team.run(partial(self._fill, combined, K, lo, hi, M) for lo, hi in team.split(m, 32))
+        calls = []
+        for lo, hi in team.split(m, 32):
+            calls.append(partial(self._fill, combined, K, lo, hi, M))
+        team.run(calls)
         if diagonal is not None:
             first = np.searchsorted(self.i, self.rows)
             for lo, hi in zip(first, [*first[1:], m], strict=True):
