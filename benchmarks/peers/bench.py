@@ -130,6 +130,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--limit", type=float)
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "peers.jsonl")
     parser.add_argument("--page", type=Path, help="page of the documentation that is written")
+    parser.add_argument("--note", default="", help="what a reader of the page must know of this run")
     parser.add_argument("--resume", action="store_true", help="go on with a run that was stopped")
     parser.add_argument("--report", action="store_true", help="run nothing")
     options = parser.parse_args(arguments)
@@ -152,7 +153,7 @@ def main(arguments: list[str]) -> int:
     add_gaps(lines[1:])
     show(lines[1:], Console() if sys.stdout.isatty() else Console(width=130))
     if options.page:
-        write_page(lines[0]["machine"], lines[1:], options.page)
+        write_page(lines[0]["machine"], lines[1:], options.page, options.note)
     return 0
 
 

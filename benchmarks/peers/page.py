@@ -194,11 +194,11 @@ def plot(problem: dict[str, list[dict]], title: str, path: Path) -> None:
     plt.close(figure)
 
 
-def write_page(machine: dict, records: list[dict], path: Path) -> None:
-    """Write the page, and its plots beside it in `img/`."""
+def write_page(machine: dict, records: list[dict], path: Path, note: str = "") -> None:
+    """Write the page, and its plots beside it in `img/`; ``note`` says what a reader must know of the run."""
     groups = grouped(records)
     words = ", ".join(f"{key} {value}" for key, value in machine.items())
-    text = [INTRODUCTION, f"This run: {words}.\n"]
+    text = [INTRODUCTION, f"This run: {words}.\n"] + ([f"**{note}**\n"] if note else [])
     if "rings-2000" in groups:
         text.append(f"On `rings-2000`, n = 2000 and 20 kernels: {easymkl(groups['rings-2000'])}\n")
     lost = {name: losses(problem) for name, problem in groups.items()}
