@@ -117,9 +117,6 @@ def expected_failures(estimator):
 def solved_exactly(estimator):
     if isinstance(estimator, STAGES):
         return estimator.estimator is not None
-    if type(estimator) is M3KClassifier and estimator.kernels != "rbf":
-        # one of its two kernels is enough
-        return True
     # shares of neighbours do not move with the last digits of the coordinates
     return getattr(estimator, "loss", None) in EXACT or getattr(estimator, "prediction", None) == "neighbors"
 

@@ -17,6 +17,7 @@ from multikernel.estimators.baselines import (
     BinaryMKLWeights,
     KernelMarginWeights,
     PWMKWeights,
+    easymkl,
 )
 from multikernel.estimators.baselines import (
     kernel_products as products,
@@ -112,7 +113,8 @@ def test_easymkl_interrupted_between_two_solves_of_the_second_stage_keeps_its_we
 
 def test_easymkl_interrupted_among_several_classes_ends_all_of_them(monkeypatch):
     whole = EasyMKLClassifier(KERNELS, tol=1e-2).fit(X, THREE)
-    stop_at(monkeypatch, Machine, "fit", 5)
+    # three problems in the first stage, one in the second
+    stop_at(monkeypatch, easymkl, "nearest_points", 5)
     with pytest.warns(ConvergenceWarning, match="was interrupted after the second stage of 1 of 3 problems"):
         model = EasyMKLClassifier(KERNELS, tol=1e-2).fit(X, THREE)
     assert model.status_ == ["converged", "interrupted", "interrupted"]
