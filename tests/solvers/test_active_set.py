@@ -312,6 +312,10 @@ def test_the_benchmark_runs_on_a_small_draw(monkeypatch, capsys):
     assert float(printed.split("recomputed over all kernels")[1]) <= 1.05e-2
     many.main(["--samples", "150", "--groups", "10", "--widths", "4", "--memory", "1GB", "--loss", "squared"])
     assert "converged" in capsys.readouterr().out
+    many.main(["--weak", "220", "--samples", "80", "--memory", "1GB"])
+    printed = capsys.readouterr().out
+    assert printed.count("active-set: converged") == 2
+    assert float(printed.split("sweeps of values")[0].split()[-1]) <= 8
 
 
 def test_problems_of_the_common_list():

@@ -7,8 +7,9 @@ Returned: the point at the best weights found; bounds by the driver.
 Three phases, chosen by the gap:
 1. interleaved: partial solutions of the inner problem, each followed by an over-relaxed closed-form step on the
    weights (Sonnenburg et al. 2006, Kloft et al. 2011), until the free set is near that of the solution; a machine
-   without partial solutions solves its problem twice;
-2. Newton: the second-order step, the coefficients moved along with it to first order, the inner solver to clean up;
+   without partial solutions solves its problem twice; left out from a start that knows weights and coefficients;
+2. Newton: the second-order step in a trust region, the coefficients moved along with it to first order, the inner
+   solver to clean up;
 3. closed form: where few coefficients are free, or kernels are rank-deficient, J has kinks, and one a need not certify
    the optimum; after a few steps without progress the alternating method takes over from the best point, with its
    steps on the cuts that certify where no single a does. Newton's method is tried again whenever that has brought the
