@@ -155,6 +155,20 @@ def test_many_weak_kernels_are_read_a_few_times(C, monkeypatch):
     assert found.upper == pytest.approx(whole.upper, rel=2e-2)
 
 
+@pytest.mark.parametrize("norm", [1.0001, 1.001])
+def test_a_norm_near_one_begins_at_the_solution_of_norm_one(norm):
+    K, y = weak(60, 40)
+    problem = Problem(DenseGram(K), SVC(y, 1.0), Ball(norm))
+    found = solve(problem, tol=1e-2)
+    assert found.status == "converged" and found.n_iter <= 5
+    beta, a = found.weights, found.dual_coef
+    assert np.sum(beta**norm) <= 1 + 1e-9
+    # bounds written anew: the support function of the ball is the dual norm
+    q, r = np.einsum("i,kij,j->k", a, K, a), norm / (norm - 1.0)
+    lower = y @ a - 0.5 * q.max() * np.sum((q / q.max()) ** r) ** (1.0 / r)
+    assert found.lower >= lower - 1e-9 and found.upper - lower <= 1.2e-2 * found.upper
+
+
 # ---- storage
 
 
