@@ -155,6 +155,20 @@ def test_many_weak_kernels_are_read_a_few_times(C, monkeypatch):
     assert found.upper == pytest.approx(whole.upper, rel=2e-2)
 
 
+@pytest.mark.parametrize("norm", [1.0001, 1.001])
+def test_a_norm_near_one_begins_at_the_solution_of_norm_one(norm):
+    K, y = weak(60, 40)
+    problem = Problem(DenseGram(K), SVC(y, 1.0), Ball(norm))
+    found = solve(problem, tol=1e-2)
+    assert found.status == "converged" and found.n_iter <= 5
+    beta, a = found.weights, found.dual_coef
+    assert np.sum(beta**norm) <= 1 + 1e-9
+    # bounds written anew: the support function of the ball is the dual norm
+    q, r = np.einsum("i,kij,j->k", a, K, a), norm / (norm - 1.0)
+    lower = y @ a - 0.5 * q.max() * np.sum((q / q.max()) ** r) ** (1.0 / r)
+    assert found.lower >= lower - 1e-9 and found.upper - lower <= 1.2e-2 * found.upper
+
+
 # ---- storage
 
 
@@ -312,6 +326,10 @@ def test_the_benchmark_runs_on_a_small_draw(monkeypatch, capsys):
     assert float(printed.split("recomputed over all kernels")[1]) <= 1.05e-2
     many.main(["--samples", "150", "--groups", "10", "--widths", "4", "--memory", "1GB", "--loss", "squared"])
     assert "converged" in capsys.readouterr().out
+    many.main(["--weak", "220", "--samples", "80", "--memory", "1GB"])
+    printed = capsys.readouterr().out
+    assert printed.count("active-set: converged") == 2
+    assert float(printed.split("sweeps of values")[0].split()[-1]) <= 8
 
 
 def test_problems_of_the_common_list():

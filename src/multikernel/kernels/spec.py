@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
@@ -142,11 +143,9 @@ class PerColumn(Family):
             raise ValueError("per_column needs samples with columns. Got samples without columns.")
         positions = resolve_columns(columns, X, "per_column") or range(d)
         labels = {i: i if names is None else names[i] for i in positions}
-        return [
-            (f"{kernel_name(kernel)}[{labels[i]}]", clone(kernel, safe=False), (i,))
-            for i in positions
-            for kernel in _members(self.kernel)
-        ]
+        # one clone of each kernel, and shallow copies: there may be a hundred thousand columns
+        members = [(kernel_name(kernel), clone(kernel, safe=False)) for kernel in _members(self.kernel)]
+        return [(f"{name}[{labels[i]}]", copy(kernel), (i,)) for i in positions for name, kernel in members]
 
 
 class PerGroup(Family):

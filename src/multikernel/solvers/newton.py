@@ -7,8 +7,9 @@ Returned: the point at the best weights found; bounds by the driver.
 Three phases, chosen by the gap:
 1. interleaved: partial solutions of the inner problem, each followed by an over-relaxed closed-form step on the
    weights (Sonnenburg et al. 2006, Kloft et al. 2011), until the free set is near that of the solution; a machine
-   without partial solutions solves its problem twice;
-2. Newton: the second-order step, the coefficients moved along with it to first order, the inner solver to clean up;
+   without partial solutions solves its problem twice; left out from a start that knows weights and coefficients;
+2. Newton: the second-order step in a trust region, the coefficients moved along with it to first order, the inner
+   solver to clean up;
 3. closed form: where few coefficients are free, or kernels are rank-deficient, J has kinks, and one a need not certify
    the optimum; after a few steps without progress the alternating method takes over from the best point, with its
    steps on the cuts that certify where no single a does. Newton's method is tried again whenever that has brought the
@@ -22,17 +23,18 @@ We differ from the paper in phases 1 and 3, in moving the coefficients with the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 import numpy as np
 
-from multikernel.certificate import Certificate
+from multikernel.certificate import Best, Certificate
 from multikernel.machines.base import HasCurvature, HasPartialSolve
 from multikernel.mixing.base import HasNewtonStep
+from multikernel.mixing.norms import Ball, Simplex
 from multikernel.problem import Point
 from multikernel.solvers.alternating import Alternating, AlternatingState
-from multikernel.solvers.base import Solver, Step, missing
+from multikernel.solvers.base import Solver, Step, get_solver, iterate, missing
 from multikernel.solvers.cut_model import InOut
 
 # relative gap above which steps are computed in single precision, which is faster
@@ -66,6 +68,8 @@ class _State:
     part: float = 1.0
     expected: float = 0.0
     weights_first: bool = False
+    # whether the set of the weights is almost the simplex
+    near: bool = False
 
 
 @dataclass(frozen=True)
@@ -104,9 +108,16 @@ class Newton(Solver):
         # closed-form steps from weights and coefficients that are known would undo what is known
         state = _State(tol, (point.beta, point.a), InOut(point), partial, fixed, not fixed and (unknown or not told))
         state.weights_first = bool(told and unknown)
+        if isinstance(mixing := point.problem.mixing, Ball):
+            # weights of norm r sum to at most p^(1 - 1/r)
+            state.near = state.interleaving and len(point.beta) ** (1.0 - 1.0 / mixing.norm) - 1.0 < tol
         return state
 
     def step(self, point: Point, state: _State, certificate: Certificate) -> Step:
+        if state.near:
+            state.near = False
+            self._from_the_simplex(point, state)
+            return Step(self._judge(point, state, certificate.lower))
         gap = certificate.relative
         accuracy = self.inner * max(certificate.gap, 0.3 * state.tol * certificate.size)
         # whole solutions are few: one before a closed-form step, one after
@@ -124,6 +135,17 @@ class Newton(Solver):
                 point.set_weights(point.problem.mixing.reactivate(point.beta, point.q, _BACK))
             lower = _REST.step(point, state.rest, certificate).lower
         return Step(self._judge(point, state, max(certificate.lower, lower)))
+
+    def _from_the_simplex(self, point: Point, state: _State) -> None:
+        """Move to the solution on the simplex, which every ball contains and a ball of norm near one hardly exceeds."""
+        mixing, best = point.problem.mixing, Best(0.5 * state.tol)
+        inside = Point(replace(point.problem, mixing=Simplex()))
+        for _ in iterate(inside, get_solver("active-set"), best):
+            if best.converged or best.idle == self.patience:
+                break
+        assert best.model is not None
+        point.set_weights(mixing.scale_to_boundary(best.model.weights))
+        point.set_dual(best.model.coef, (np.arange(len(point.beta)), best.model.outputs))
 
     def _interleave(self, point: Point, state: _State, accuracy: float) -> None:
         if state.epochs or state.weights_first:
