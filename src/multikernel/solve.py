@@ -44,8 +44,8 @@ def solve(
     max_iter : int
         Largest number of outer iterations.
     start : Start, optional
-        Feasible weights and coefficients to begin with; by default, and where these certify less than coefficients of
-        zero do, uniform weights and the machine's own start.
+        Feasible weights and coefficients to begin with; by default, and where both of their bounds are worse, uniform
+        weights and the machine's own start.
     callback : callable, optional
         Called after each iteration with its row of the history, and the coefficients ("coef") and the intercept of it.
 
@@ -81,8 +81,9 @@ def solve(
     if algorithm.certifies_start or max_iter == 0:
         best.take(point)
         if start is not None and max_iter and best.certificate.relative > 1.0:
-            # coefficients of zero have a relative gap of one: this start is worse, and dropped
-            return solve(problem, solver, tol=tol, max_iter=max_iter, callback=callback)
+            # a lower bound below zero: the start is dropped if its upper bound is not better than the cold one either
+            if best.upper >= Point(problem).certificate.upper:
+                return solve(problem, solver, tol=tol, max_iter=max_iter, callback=callback)
     status = MAX_ITER
     try:
         with single_threaded_blas():

@@ -196,13 +196,18 @@ def test_all_of_few_kernels_take_part_from_the_beginning(solver, monkeypatch):
         assert found.upper == pytest.approx(solve(problem, tol=1e-5).upper, rel=2e-5)
 
 
-def test_a_start_that_certifies_less_than_nothing_is_dropped():
+def test_a_start_with_worse_bounds_than_a_cold_one_is_dropped():
     problem = Problem(DenseGram(STACK), MACHINES["hinge"](100.0), Simplex())
-    machine = problem.machine
-    a = machine.make_feasible(machine.y * 50.0)
-    assert Point(problem, a=a).certificate.lower < 0
-    found, alone = solve(problem, start=Start(Simplex().start(len(STACK)), a)), solve(problem)
+    alone, even = solve(problem), Simplex().start(len(STACK))
+    opposite = problem.machine.make_feasible(problem.machine.y * np.random.default_rng(0).uniform(0, 100, len(SCORE)))
+    start, cold = Point(problem, even, opposite).certificate, Point(problem).certificate
+    assert start.lower < cold.lower and start.upper > cold.upper
+    found = solve(problem, start=Start(even, opposite))
     np.testing.assert_array_equal(found.dual_coef, alone.dual_coef)
     assert found.n_iter == alone.n_iter
     # without iterations there is nothing to drop it for
-    assert solve(problem, start=Start(Simplex().start(len(STACK)), a), max_iter=0).lower < 0
+    assert solve(problem, start=Start(even, opposite), max_iter=0).lower < 0
+    # a better upper bound is worth a start
+    scaled = 1.5 * alone.dual_coef
+    assert Point(problem, alone.weights, scaled).certificate.upper < cold.upper
+    assert solve(problem, start=Start(alone.weights, problem.machine.make_feasible(scaled))).gap <= 1e-3
