@@ -27,8 +27,10 @@ class Certificate:
     ----------
     inner_gap : float
         Primal minus dual value of the single-kernel problem at the current weights.
+    rounding : float
+        By how much the rounding of the outputs may move the primal value.
     gap : float
-        upper - lower, at least zero.
+        upper - lower, at least zero, plus the rounding.
     size : float
         The denominator of the relative gap: |upper|, or the floor where that is larger.
     relative : float
@@ -40,12 +42,14 @@ class Certificate:
     intercept: Any
     floor: float
     inner_gap: float = np.inf
+    rounding: float = 0.0
     gap: float = field(init=False)
     size: float = field(init=False)
     relative: float = field(init=False)
 
     def __post_init__(self) -> None:
-        self.gap, self.size = max(self.upper - self.lower, 0.0), max(abs(self.upper), self.floor)
+        self.gap = max(self.upper - self.lower, 0.0) + self.rounding
+        self.size = max(abs(self.upper), self.floor)
         self.relative = self.gap / self.size if self.upper < np.inf else np.inf
 
 
@@ -98,7 +102,7 @@ class Best:
         """Take the point into account, and a lower bound known from elsewhere; return the point's own certificate."""
         now, best = point.certificate, self.certificate
         lower = max(best.lower, now.lower, lower)
-        eps = max(ROUNDING * abs(now.upper), point.rounding)
+        eps = max(ROUNDING * abs(now.upper), now.rounding)
         improved = now.upper < best.upper - eps or lower > best.lower + eps
         self.idle = 0 if improved else self.idle + 1
         reached = replace(now, lower=lower).relative <= self.tol

@@ -113,27 +113,22 @@ class Point:
         """Outputs of the combined kernel, without intercept."""
         return self.outputs.mix(self.beta)
 
-    @property
-    def rounding(self) -> float:
-        """By how much the rounding of the outputs may move the primal value, to an order of magnitude.
+    @cached_property
+    def certificate(self) -> Certificate:
+        """Bounds on the optimum that this point gives; the upper one is the primal value at the best intercept.
 
         Outputs keep the rounding of the largest coefficients a that they were computed for: 1/2 eps K_ii |a|_1 each.
         Signs of rounding are as good as random, so that sums over the samples add up squares. Losses change by a times
-        the error, and by C times the error at the kinks of piecewise linear ones.
+        the error, and by C times the error at the kinks of piecewise linear ones. This is an order of magnitude.
         """
-        error = 0.5 * float(np.finfo(float).eps) * float(self.combined.diag.max()) * self._largest
-        machine = self.problem.machine
-        kinks = machine.scale / np.sqrt(machine.n_samples) if hasattr(machine, "conic") else 0.0
-        return error * (kinks + float(np.linalg.norm(self.a)))
-
-    @cached_property
-    def certificate(self) -> Certificate:
-        """Bounds on the optimum that this point gives, rounding included; the upper one at the best intercept."""
         machine = self.problem.machine
         quad, dual = float(self.beta @ self.q), machine.dual(self.a)
         primal, intercept = machine.primal(self.f, quad, self.accuracy)
         lower = dual - 0.5 * self.problem.mixing.support(self.q)[0]
-        return Certificate(primal + self.rounding, lower, intercept, machine.floor, primal - (dual - 0.5 * quad))
+        error = 0.5 * np.finfo(float).eps * self.combined.diag.max() * self._largest
+        kinks = machine.scale / np.sqrt(machine.n_samples) if hasattr(machine, "conic") else 0.0
+        rounding = float(error * (kinks + np.linalg.norm(self.a)))
+        return Certificate(primal, lower, intercept, machine.floor, primal - (dual - 0.5 * quad), rounding)
 
     def set_weights(self, beta: np.ndarray) -> None:
         """Move to new weights."""

@@ -98,7 +98,7 @@ def solve(
                     status = SETTLED
                     break
                 # where rounding alone leaves a larger gap than was asked for, cuts do not help
-                patience = 1 if point.rounding > tol * now.size else problem.gram.n_kernels + 4
+                patience = 1 if now.rounding > tol * now.size else problem.gram.n_kernels + 4
                 if step.done or best.idle >= _STALL * patience:
                     status = STALLED
                     break
