@@ -71,12 +71,6 @@ class CrammerSinger(RowMachine):
     description = "the joint loss 'hinge'"
     row_steps: type[RowSteps] = HingeRowSteps
 
-    def __init__(
-        self, y: np.ndarray, C: float | np.ndarray = 1.0, fit_intercept: bool = True, n_classes: int | None = None
-    ) -> None:
-        super().__init__(y, C, fit_intercept, n_classes)
-        self.E[self._own] = 1.0
-
     def dual(self, a):
         return float(a[self._own].sum())
 

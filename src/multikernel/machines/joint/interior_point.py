@@ -25,7 +25,7 @@ from multikernel.machines.base import FLOOR
 FIRM = 10.0
 # relative error of a step: a larger one saves iterations of conjugate gradients and costs steps
 _ERROR = 1e-4
-# steps of a run, and iterations of conjugate gradients in a solution: both end earlier unless rounding prevents it
+# steps of a run, and thrice the iterations of conjugate gradients in a solution: rounding may keep both from ending
 _STEPS = 60
 # fraction of the way to the boundary: nearer to one, and the next step may be blocked
 _FRACTION = 0.995
@@ -131,7 +131,7 @@ class InteriorPoint:
         g = machine.derivatives(machine.off_bounds(a))[0] - f - b
         self.t = np.where(self.held, g, np.inf).min(axis=1)
         # slacks s and multipliers z = k (s - v), with s z = mu
-        mu, v = gap / a.size, np.where(self.held, upper - a, 1.0) - (g - self.t[:, None]) / self.mean
+        mu, v = gap / len(a), np.where(self.held, upper - a, 1.0) - (g - self.t[:, None]) / self.mean
         root = np.sqrt(v * v + 4.0 * mu / self.mean)
         s = np.where(self.held, np.where(v > 0, 0.5 * (v + root), 2.0 * mu / self.mean / (root - v)), 1.0)
         if self.held.all():
@@ -183,7 +183,7 @@ class InteriorPoint:
         dA, dt, db = system.saddle(R, *sums)
         image = self.combined.apply(dA) + D * dA
         enough, left, step, before = error**2 * float(np.vdot(dA, image)), R - image - dt[:, None] - db, 0.0, np.inf
-        for _ in range(_STEPS):
+        for _ in range(_STEPS // 3):
             G, more_t, more_b = system.saddle(left, *none)
             # without the multipliers, which do not count: less rounding
             left = left - more_t[:, None] - more_b

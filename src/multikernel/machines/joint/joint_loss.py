@@ -107,6 +107,7 @@ class JointLoss(RowMachine):
         self.loss: Multinomial | LargestMargin = form
         self.bounds = self.C * form.bound
         self.upper[self._own] = self.bounds
+        self.E = np.zeros_like(self.upper)
         self.linear = (self.upper == 0.0) & (not isinstance(form, Multinomial))
         self.scale = float(self._losses(np.zeros((self.n_samples, self.n_classes))).sum())
         self.floor = FLOOR * self.scale

@@ -63,8 +63,8 @@ class RowMachine(Machine):
         self._own = np.arange(self.n_samples), self.y
         self.upper = np.zeros((self.n_samples, self.n_classes))
         self.upper[self._own] = self.bounds = self.C
-        # linear part of the dual value, of a loss that has one
-        self.E = np.zeros_like(self.upper)
+        # linear part of the dual value, that of the hinge
+        self.E = np.eye(self.n_classes)[self.y]
 
     # ---- what a subclass brings
 
