@@ -87,7 +87,8 @@ class Point:
         self._outputs = known if isinstance(known, Outputs) else problem.gram.new_outputs(self.a.shape, known)
         self.combined = problem.gram.combined(self.beta)
         self.curvature = np.full(problem.gram.n_kernels, np.inf)
-        self._largest = float(np.abs(self._outputs.coef).sum())
+        # largest |a|_1 that the outputs were computed for
+        self._largest = max(float(np.abs(self._outputs.coef).sum()), float(np.abs(self.a).sum()))
 
     @property
     def outputs(self) -> Outputs:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 
 import numpy as np
@@ -19,6 +19,8 @@ from multikernel.threads import single_threaded_blas
 # a run has stalled after this many steps without a better bound, times the number of kernels plus four:
 # a cutting-plane method may need several cuts a kernel before its first useful bound
 _STALL = 10
+# part of the gap asked for from which on the rounding of outputs is worth another pass over the kernels
+_ROUNDED = 1e-3
 
 
 def solve(
@@ -108,12 +110,16 @@ def solve(
         # interrupted before the first certificate, perhaps in the middle of an update of the outputs
         point = Point(problem, *given)
         best.take(point)
-    model, found = best.model, best.certificate
+    model, found, outputs = best.model, best.certificate, None
     assert model is not None
+    if found.rounding > _ROUNDED * tol * found.size:
+        # the model's own outputs, without the rounding of the steps that led to it
+        alone = Point(problem, model.weights, model.coef)
+        found, outputs = replace(alone.certificate, lower=found.lower), alone.outputs.known()[1]
     return Solution(
         model.weights, model.coef, found.intercept, found.upper, min(found.lower, found.upper), found.relative,
-        model.outputs, point.curvature, recorder.n_rows, CONVERGED if best.converged else status, name,
-        recorder.history,
+        model.outputs if outputs is None else outputs, point.curvature, recorder.n_rows,
+        CONVERGED if found.relative <= tol else status, name, recorder.history,
     )  # fmt: skip
 
 

@@ -72,7 +72,9 @@ def test_the_best_of_a_run():
     # better coefficients, and a bound from elsewhere that is better still
     point.solve(1e-3)
     now = best.take(point, lower=first.upper)
-    assert best.certificate == Certificate(now.upper, first.upper, now.intercept, now.floor, now.inner_gap)
+    assert best.certificate == Certificate(
+        now.upper, first.upper, now.intercept, now.floor, now.inner_gap, now.rounding
+    )
     assert best.idle == 0 and best.upper == now.upper and best.own_gap == now.gap
     np.testing.assert_array_equal(best.model.coef, point.a)
     np.testing.assert_array_equal(best.model.outputs, point.outputs.known()[1])

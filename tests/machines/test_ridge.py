@@ -192,7 +192,7 @@ def test_the_change_of_the_weights_ends_a_run():
         path = np.array(solution.history["weights"])
         change = np.abs(np.diff(path, axis=0)).sum(axis=1)
         assert change[-1] <= 1e-3 < change[:-1].min()
-        assert solution.upper == min(solution.history["primal"])
+        assert solution.upper == pytest.approx(min(solution.history["primal"]), rel=1e-12)
     model = MKLRegressor("precomputed", loss="squared", C=10.0, solver=Alternating(change=1e-3), tol=1e-12)
     assert model.fit(stack_kernels(stack), Y).status_ == "settled"
     assert model.history_["weights"].shape == (model.n_iter_, len(stack))

@@ -163,7 +163,7 @@ def test_an_interrupted_start_is_certified_on_all_kernels(monkeypatch):
     beta[[0, 2, 4]] = 1 / 3
     a = problem.machine.start()
     found = solve(problem, start=Start(beta, a, (a, np.zeros(STACK.shape[:2]))), tol=TOL)
-    assert found.status == "interrupted" and set(calls) == {3}
+    assert found.status == "interrupted" and max(calls) < len(STACK)
     assert found.gap > TOL
     monkeypatch.undo()
     best = solve(problem, tol=TOL)

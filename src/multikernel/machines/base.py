@@ -149,11 +149,6 @@ class Machine(ABC):
         A machine that finds b by iterations stops at ``accuracy`` in the value, or where rounding ends the progress.
         """
 
-    def gap(self, a: np.ndarray, f: np.ndarray) -> float:
-        """Return primal minus dual value of coefficients with outputs f, for one column of them."""
-        quad = float(a @ f)
-        return self.primal(f, quad)[0] - (self.dual(a) - 0.5 * quad)
-
     def warm_start(
         self, other: Any, coef: np.ndarray, outputs: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

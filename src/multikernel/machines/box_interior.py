@@ -46,7 +46,7 @@ def solve_inside(
     accuracy : float
         Gap to reach.
     """
-    best, outputs, least = a, f, machine.gap(a, f)
+    best, outputs, least = a, f, _gap(machine, a, f)
     if least <= accuracy:
         return a, f
     path, before = _InteriorPoint(machine, combined, a, f, least), np.inf
@@ -56,7 +56,7 @@ def solve_inside(
             for coef in (path.a, path.rounded()):
                 now = machine.make_feasible(coef)
                 there = combined.apply(now)
-                gaps.append(machine.gap(now, there))
+                gaps.append(_gap(machine, now, there))
                 if gaps[-1] < least or gaps[-1] <= accuracy:
                     best, outputs, least = now, there, gaps[-1]
             # coefficients exactly on their bounds are worth further steps, until these bring nothing but rounding
@@ -66,6 +66,12 @@ def solve_inside(
         if not path.step():
             break
     return best, outputs
+
+
+def _gap(machine: Any, a: np.ndarray, f: np.ndarray) -> float:
+    """Return primal minus dual value of coefficients with outputs f."""
+    quad = float(a @ f)
+    return machine.primal(f, quad)[0] - (machine.dual(a) - 0.5 * quad)
 
 
 class _InteriorPoint:

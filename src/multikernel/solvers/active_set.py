@@ -78,6 +78,8 @@ class _State:
     # relative gap over all kernels at the last recheck
     gap: float = 1.0
     run: _Run | None = None
+    # whether the point has moved since the last step, which the first list does
+    moved: bool = False
 
 
 @dataclass(frozen=True)
@@ -123,14 +125,14 @@ class ActiveSet(Solver):
     def start(self, point: Point, tol: float) -> _State:
         problem, listed = point.problem, point.beta > 0
         gram, cold = problem.gram, np.array_equal(point.a, problem.machine.start())
-        if cold and listed.all() and gram.output_kernels is None:
+        if first := cold and bool(listed.all()) and gram.output_kernels is None:
             identity = gram.diag().mean() * np.eye(gram.n_samples, dtype=gram.dtype)
             alone = Point(Problem(DenseGram(identity[None]), problem.machine, problem.mixing))
             alone.solve(_LOOSE * alone.certificate.size)
             point.set_dual(alone.a)
             listed[np.argsort(-point.q, kind="stable")[self.join :]] = False
             point.set_weights(problem.mixing.scale_to_boundary(listed.astype(np.float64)))
-        return _State(tol, listed)
+        return _State(tol, listed, moved=first)
 
     def step(self, point: Point, state: _State, certificate: Certificate) -> Step:
         kernels = np.flatnonzero(state.listed)
@@ -154,7 +156,7 @@ class ActiveSet(Solver):
         # a bound on the problem of the list is one on the whole problem where all kernels are listed
         lower = run.best.certificate.lower if state.listed.all() else -np.inf
         extra = {"listed": len(kernels), "inner_steps": taken}
-        state.gap = min(point.certificate.relative, 1.0)
+        before, state.gap = state.gap, min(point.certificate.relative, 1.0)
         missing = np.flatnonzero(~state.listed & (point.q > point.beta @ point.q))
         if len(missing):
             room = max(self.join, len(kernels))
@@ -163,6 +165,10 @@ class ActiveSet(Solver):
         elif taken < most and asked == run.best.tol and not state.listed.all():
             state.listed[:] = True
             state.run = None
+        elif state.gap >= before:
+            # no other kernel is to blame for the gap over all of them: the list is to be solved more exactly
+            state.gap = asked
         same = state.run is run
         done, settled = same and run.last.done, same and run.last.settled
-        return Step(lower, extra, done, settled, moved=taken > 0)
+        moved, state.moved = taken > 0 or state.moved, False
+        return Step(lower, extra, done, settled, moved=moved)
