@@ -39,7 +39,7 @@ REGISTRY = {
 _MANY_PRODUCTS = 300
 # kernels from which on ``auto`` works on a list of them, not stored or stored, and so does a start with weight
 # on some only: fewer gain less than the rechecks take
-_MANY, _MANY_STORED = 32, 200
+_MANY, _MANY_STORED = 16, 200
 
 
 @dataclass

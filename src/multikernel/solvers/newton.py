@@ -7,7 +7,7 @@ Returned: the point at the best weights found; bounds by the driver.
 Three phases, chosen by the gap:
 1. interleaved: partial solutions of the inner problem, each followed by an over-relaxed closed-form step on the
    weights (Sonnenburg et al. 2006, Kloft et al. 2011), until the free set is near that of the solution; a machine
-   without partial solutions solves its problem twice; left out from a start that knows weights and coefficients;
+   without partial solutions solves its problem twice;
 2. Newton: the second-order step in a trust region, the coefficients moved along with it to first order, the inner
    solver to clean up;
 3. closed form: where few coefficients are free, or kernels are rank-deficient, J has kinks, and one a need not certify
@@ -104,10 +104,8 @@ class Newton(Solver):
         fixed = len(point.beta) == 1 or point.problem.mixing.is_fixed
         partial = not missing(point.problem, *self.uses)
         # a machine whose own start is not zero tells about the weights, of which nothing is known yet
-        unknown, told = np.ptp(point.beta) == 0, bool(point.q.any())
-        # closed-form steps from weights and coefficients that are known would undo what is known
-        state = _State(tol, (point.beta, point.a), InOut(point), partial, fixed, not fixed and (unknown or not told))
-        state.weights_first = bool(told and unknown)
+        state = _State(tol, (point.beta, point.a), InOut(point), partial, fixed, not fixed)
+        state.weights_first = bool(point.q.any() and np.ptp(point.beta) == 0)
         if isinstance(mixing := point.problem.mixing, Ball):
             # weights of norm r sum to at most p^(1 - 1/r)
             state.near = state.interleaving and len(point.beta) ** (1.0 - 1.0 / mixing.norm) - 1.0 < tol
@@ -162,7 +160,7 @@ class Newton(Solver):
     def _newton(self, point: Point, state: _State, gap: float, accuracy: float) -> None:
         machine, mixing = point.problem.machine, point.problem.mixing
         if state.fixed:
-            point.solve(0.3 * state.tol * point.certificate.size)
+            point.solve(max(0.1 * accuracy, 0.3 * state.tol * point.certificate.size))
             return
         c = cast(HasCurvature, machine).curvature(point.combined, point.a, point.f, point.outputs, rough=gap > _SINGLE)
         # the quadratic model is minimised over beta + part (B - beta): below one, no weight is set to zero at once
