@@ -88,7 +88,7 @@ class Point:
         self.combined = problem.gram.combined(self.beta)
         self.curvature = np.full(problem.gram.n_kernels, np.inf)
         # largest |a|_1 that the outputs were computed for
-        self._largest = max(float(np.abs(self._outputs.coef).sum()), float(np.abs(self.a).sum()))
+        self._largest = float(np.abs(self._outputs.coef).sum())
 
     @property
     def outputs(self) -> Outputs:
@@ -98,6 +98,7 @@ class Point:
             if size < _SHRUNK * self._largest:
                 # without the rounding that larger coefficients have left
                 self._outputs, self._largest = self.problem.gram.new_outputs(self.a.shape), size
+            self._largest = max(self._largest, size)
             self._outputs.update(self.a)
         return self._outputs
 
@@ -148,7 +149,7 @@ class Point:
             others = np.setdiff1d(np.arange(len(self.beta)), known[0])
             self._outputs.update(a, others)
             self._outputs.put(*known)
-        self._largest = max(self._largest, float(np.abs(a).sum()))
+            self._largest = max(self._largest, float(np.abs(a).sum()))
         self.a = a
         for name in ("q", "f", "certificate"):
             self.__dict__.pop(name, None)
