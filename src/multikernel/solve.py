@@ -116,10 +116,11 @@ def solve(
         # the model's own outputs, without the rounding of the steps that led to it
         alone = Point(problem, model.weights, model.coef)
         found, outputs = replace(alone.certificate, lower=found.lower), alone.outputs.known()[1]
+    if best.converged:
+        status = CONVERGED if found.relative <= tol else STALLED
     return Solution(
         model.weights, model.coef, found.intercept, found.upper, min(found.lower, found.upper), found.relative,
-        model.outputs if outputs is None else outputs, point.curvature, recorder.n_rows,
-        CONVERGED if found.relative <= tol else status, name, recorder.history,
+        model.outputs if outputs is None else outputs, point.curvature, recorder.n_rows, status, name, recorder.history,
     )  # fmt: skip
 
 
