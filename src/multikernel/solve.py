@@ -110,17 +110,17 @@ def solve(
         # interrupted before the first certificate, perhaps in the middle of an update of the outputs
         point = Point(problem, *given)
         best.take(point)
-    model, found, outputs = best.model, best.certificate, None
+    model, found = best.model, best.certificate
     assert model is not None
     if found.rounding > _ROUNDED * tol * found.size:
         # the model's own outputs, without the rounding of the steps that led to it
         alone = Point(problem, model.weights, model.coef)
-        found, outputs = replace(alone.certificate, lower=found.lower), alone.outputs.known()[1]
+        found, model = replace(alone.certificate, lower=found.lower), replace(model, outputs=alone.outputs.known()[1])
     if best.converged:
         status = CONVERGED if found.relative <= tol else STALLED
     return Solution(
         model.weights, model.coef, found.intercept, found.upper, min(found.lower, found.upper), found.relative,
-        model.outputs if outputs is None else outputs, point.curvature, recorder.n_rows, status, name, recorder.history,
+        model.outputs, point.curvature, recorder.n_rows, status, name, recorder.history,
     )  # fmt: skip
 
 

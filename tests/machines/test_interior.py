@@ -10,8 +10,8 @@ from multikernel.gram.dense import DenseGram
 from multikernel.gram.features import FeatureGram
 from multikernel.gram.sources import DenseSource
 from multikernel.losses import Logistic, SquaredHinge
-from multikernel.machines.base import MOST_FACTORISATIONS
-from multikernel.machines.box_interior import _gap, solve_inside
+from multikernel.machines.base import MOST_FACTORISATIONS, inner_gap
+from multikernel.machines.box_interior import solve_inside
 from multikernel.machines.descent import Descent
 from multikernel.machines.oneclass import OneClass
 from multikernel.machines.ridge import Ridge
@@ -84,7 +84,7 @@ def test_the_interior_point_method_alone_finds_the_optimum_of_a_conic_solver(kin
     optimum = conic_binary(K[None], y, C, 1.0)
     a, f = solve_inside(machine, combined, machine.start(), np.zeros(len(y)), 1e-6 * optimum)
     np.testing.assert_allclose(f, K @ a, rtol=1e-12, atol=1e-9 * np.abs(K @ a).max())
-    assert _gap(machine, a, f) <= 1e-6 * optimum
+    assert inner_gap(machine, a, f)[0] <= 1e-6 * optimum
     assert machine.dual(a) - 0.5 * a @ f == pytest.approx(optimum, rel=2e-6)
     np.testing.assert_allclose(a, machine.make_feasible(a), rtol=1e-12)
     assert np.all((a >= machine.lo) & (a <= machine.hi))

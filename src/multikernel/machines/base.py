@@ -40,8 +40,21 @@ STEPS = 1000
 PATIENCE = 20
 # most factorisations of one inner solution: a limit that only rounding makes a run reach
 MOST_FACTORISATIONS = 60
+# fraction of the way to the boundary that a step of an interior-point method goes: nearer to one, and the next step may
+# be blocked
+TO_BOUNDARY = 0.995
 # penalty of sums that should be zero, in units of the mean diagonal: speed of the sums against that of the coefficients
 PENALTY = 0.05
+
+
+def inner_gap(machine: Machine, a: np.ndarray, f: np.ndarray, accuracy: float = 0.0) -> tuple[float, Any]:
+    """Return primal minus dual value of the single-kernel problem at a with outputs f, and the best intercept.
+
+    The intercept is found to ``accuracy`` in the primal value.
+    """
+    quad = float(np.vdot(a, f))
+    upper, b = machine.primal(f, quad, accuracy)
+    return upper - (machine.dual(a) - 0.5 * quad), b
 
 
 @dataclass(frozen=True)

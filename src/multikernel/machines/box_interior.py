@@ -22,12 +22,10 @@ from typing import Any
 import numpy as np
 
 from multikernel.gram.combined import RIDGES, Cholesky, Combined
-from multikernel.machines.base import MOST_FACTORISATIONS
+from multikernel.machines.base import MOST_FACTORISATIONS, TO_BOUNDARY, inner_gap
 
 # the pull inside may raise the gap so many times; else it is repeated for the new gap, up to the middle of the box
 _GROWTH = 10.0
-# fraction of the way to the boundary: nearer to one, and the next step may be blocked
-_FRACTION = 0.995
 
 
 def solve_inside(
@@ -46,7 +44,7 @@ def solve_inside(
     accuracy : float
         Gap to reach.
     """
-    best, outputs, least = a, f, _gap(machine, a, f)
+    best, outputs, least = a, f, inner_gap(machine, a, f)[0]
     if least <= accuracy:
         return a, f
     path, before = _InteriorPoint(machine, combined, a, f, least), np.inf
@@ -56,7 +54,7 @@ def solve_inside(
             for coef in (path.a, path.rounded()):
                 now = machine.make_feasible(coef)
                 there = combined.apply(now)
-                gaps.append(_gap(machine, now, there))
+                gaps.append(inner_gap(machine, now, there)[0])
                 if gaps[-1] < least or gaps[-1] <= accuracy:
                     best, outputs, least = now, there, gaps[-1]
             # coefficients exactly on their bounds are worth further steps, until these bring nothing but rounding
@@ -66,12 +64,6 @@ def solve_inside(
         if not path.step():
             break
     return best, outputs
-
-
-def _gap(machine: Any, a: np.ndarray, f: np.ndarray) -> float:
-    """Return primal minus dual value of coefficients with outputs f."""
-    quad = float(a @ f)
-    return machine.primal(f, quad)[0] - (machine.dual(a) - 0.5 * quad)
 
 
 class _InteriorPoint:
@@ -161,7 +153,7 @@ class _InteriorPoint:
         after = float((x + t * dx) @ (z + t * dz) + (v - t * dx) @ (w + t * dw)) / (2 * len(x))
         target = (after / mu) ** 3 * mu
         dx, dz, dw, db = solve(target - x * z - dx * dz, target - v * w + dx * dw)
-        t = min(1.0, _FRACTION * self._longest(dx, dz, dw))
+        t = min(1.0, TO_BOUNDARY * self._longest(dx, dz, dw))
         self.x, self.v, self.z, self.w, self.b = x + t * dx, v - t * dx, z + t * dz, w + t * dw, self.b + t * db
         self.f = self.combined.apply(self.a)
         return t > 1e-8

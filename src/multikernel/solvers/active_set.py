@@ -78,7 +78,7 @@ class _State:
     # relative gap over all kernels at the last recheck
     gap: float = 1.0
     run: _Run | None = None
-    # whether the point has moved since the last step, which the first list does
+    # whether the first list came with other coefficients, which count as a step even if they certify at once
     moved: bool = False
 
 

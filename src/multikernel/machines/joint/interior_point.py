@@ -19,16 +19,12 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_solve
 
 from multikernel.gram.combined import RIDGES, Combined
-from multikernel.machines.base import FLOOR
+from multikernel.machines.base import FLOOR, MOST_FACTORISATIONS, TO_BOUNDARY, inner_gap
 
 # entries with D above this multiple of the mean diagonal are firm: more of them make smaller blocks and more iterations
 FIRM = 10.0
 # relative error of a step: a larger one saves iterations of conjugate gradients and costs steps
 _ERROR = 1e-4
-# steps of a run, and thrice the iterations of conjugate gradients in a solution: rounding may keep both from ending
-_STEPS = 60
-# fraction of the way to the boundary: nearer to one, and the next step may be blocked
-_FRACTION = 0.995
 
 
 def low_rank_factor(combined: Combined, n_classes: int) -> np.ndarray | None:
@@ -167,7 +163,7 @@ class InteriorPoint:
         change = self.held * ((after / before) ** 3 * before / np.count_nonzero(self.held) + dA * dZ) / S - Z
         dA, dt, db = self._solve(system, D, left - change, sums, _ERROR)
         dZ = change + barrier * dA
-        t = min(1.0, _FRACTION * self._longest_step(dA, dZ))
+        t = min(1.0, TO_BOUNDARY * self._longest_step(dA, dZ))
         self.A, self.S, self.Z = self.A + t * dA, S - t * self.held * dA, Z + t * dZ
         self.t, self.b = self.t + t * dt, self.b + t * db
         self.f = self.combined.apply(self.A)
@@ -183,7 +179,8 @@ class InteriorPoint:
         dA, dt, db = system.saddle(R, *sums)
         image = self.combined.apply(dA) + D * dA
         enough, left, step, before = error**2 * float(np.vdot(dA, image)), R - image - dt[:, None] - db, 0.0, np.inf
-        for _ in range(_STEPS // 3):
+        # as many iterations as a third of the steps: rounding may keep both from ending
+        for _ in range(MOST_FACTORISATIONS // 3):
             G, more_t, more_b = system.saddle(left, *none)
             # without the multipliers, which do not count: less rounding
             left = left - more_t[:, None] - more_b
@@ -204,17 +201,17 @@ class InteriorPoint:
 
 def interior_point(machine, combined: Combined, a: np.ndarray, f: np.ndarray, accuracy: float) -> np.ndarray:
     """Return coefficients within ``accuracy`` of the optimum, or the best that rounding allows, from feasible ones."""
-    gap, b = machine._gap(a, f, accuracy)
+    gap, b = inner_gap(machine, a, f, accuracy)
     best, least = a, gap
     path = InteriorPoint(machine, combined, a, f, b, gap)
-    for _ in range(_STEPS):
+    for _ in range(MOST_FACTORISATIONS):
         try:
             t = path.step()
         except LinAlgError:
             break
         if path.products <= accuracy or t < 1e-8:
             new = machine.make_feasible(path.A)
-            gap = machine._gap(new, path.f + combined.apply(new - path.A), accuracy)[0]
+            gap = inner_gap(machine, new, path.f + combined.apply(new - path.A), accuracy)[0]
             if gap < least:
                 best, least = new, gap
             if least <= accuracy or t < 1e-8 or path.products <= FLOOR * accuracy:

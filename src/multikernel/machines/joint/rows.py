@@ -13,13 +13,11 @@ multipliers: the references have no biases, or leave them to a general solver.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from multikernel.gram.base import Outputs
 from multikernel.gram.combined import Combined
-from multikernel.machines.base import FLOOR, ON_BOUND, PENALTY, ROUNDING, Curvature, Machine
+from multikernel.machines.base import FLOOR, ON_BOUND, PENALTY, ROUNDING, Curvature, Machine, inner_gap
 from multikernel.machines.joint.hinge_loops import CONVERGED, NEEDS_ROWS, project_rows
 from multikernel.machines.joint.interior_point import FIRM, interior_point
 from multikernel.machines.joint.newton_systems import ClassBlocksNewtonSystem, DifferencesNewtonSystem
@@ -144,18 +142,9 @@ class RowMachine(Machine):
         if gap <= accuracy:
             return new
         moved = rows.outputs(new)
-        if not a.any() or self._gap(new, moved, accuracy)[0] < self._gap(a, f, accuracy)[0]:
+        if not a.any() or inner_gap(self, new, moved, accuracy)[0] < inner_gap(self, a, f, accuracy)[0]:
             a, f = new, moved
         return interior_point(self, combined, a, f, accuracy)
-
-    def _value(self, a: np.ndarray, f: np.ndarray) -> float:
-        """Return the dual value of the single-kernel problem."""
-        return self.dual(a) - 0.5 * float(np.vdot(a, f))
-
-    def _gap(self, a: np.ndarray, f: np.ndarray, accuracy: float) -> tuple[float, Any]:
-        """Return the gap of the single-kernel problem, and the best biases, found to ``accuracy`` in the value."""
-        upper, b = self.primal(f, float(np.vdot(a, f)), accuracy)
-        return upper - self._value(a, f), b
 
     def _newton_moves(
         self, combined: Combined, free: np.ndarray, R: np.ndarray, D: np.ndarray | None = None
