@@ -93,7 +93,7 @@ class Newton(Solver):
     requires = ("machine.curvature", "mixing.newton_step")
     uses = ("machine.partial_solve",)
 
-    inner: float = 0.03
+    inner: float = 0.04
     epochs: int = 4
     size: int = 600
     handover: float = 0.25
