@@ -235,14 +235,6 @@ def difference_block(K, scale, rows, u, v, first, last, out):
 
 
 @njit(cache=True, nogil=True)
-def complete(W):
-    """Copy the upper triangle of W to the lower one."""
-    for i in range(W.shape[0]):
-        for j in range(i):
-            W[i, j] = W[j, i]
-
-
-@njit(cache=True, nogil=True)
 def add_block(W, at, T):
     """T[at_r, at_s] += W[r, s]."""
     for r in range(at.shape[0]):
