@@ -102,6 +102,11 @@ class CrammerSinger(RowMachine):
             sums=sparse.coo_array((np.ones(len(i)), (i, x)), shape=(n, len(i))), most=self.C,
         )  # fmt: skip
 
+    def _balance(self, a):
+        # without samples of the class its entries have one sign, so that a sum of zero leaves rounding alone
+        super()._balance(a)[:, np.bincount(self.y, minlength=self.n_classes) == 0] = 0.0
+        return a
+
     # ---- the inner problem
 
     def start_biases(self, a: np.ndarray, g: np.ndarray, accuracy: float) -> np.ndarray:
