@@ -89,7 +89,7 @@ class Smooth(Machine):
     def dual(self, a):
         return -float(np.sum(self.C * self.loss.conjugate(a / self.C, self.y)))
 
-    def primal(self, f, quad, accuracy=0.0):
+    def primal(self, f, quad, accuracy=0.0, a=None):
         b = self.best_intercept(f)
         return 0.5 * quad + float(self.value(f + b).sum()), b
 

@@ -160,7 +160,7 @@ class Newton(Solver):
     def _newton(self, point: Point, state: _State, gap: float, accuracy: float) -> None:
         machine, mixing = point.problem.machine, point.problem.mixing
         if state.fixed:
-            point.solve(max(0.1 * accuracy, 0.3 * state.tol * point.certificate.size))
+            point.solve(0.3 * state.tol * point.certificate.size)
             return
         c = cast(HasCurvature, machine).curvature(point.combined, point.a, point.f, point.outputs, rough=gap > _SINGLE)
         # the quadratic model is minimised over beta + part (B - beta): below one, no weight is set to zero at once

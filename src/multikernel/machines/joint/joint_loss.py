@@ -167,7 +167,7 @@ class JointLoss(RowMachine):
             return np.zeros(self.n_classes)
         return joint_biases(f, self.C, self.y, self.loss.form, max(BIASES * accuracy, ROUNDING * self.scale))
 
-    def primal(self, f, quad, accuracy=0.0):
+    def primal(self, f, quad, accuracy=0.0, a=None):
         b = self.best_biases(f, accuracy)
         return 0.5 * quad + float(self._losses(f + b).sum()), b
 

@@ -215,7 +215,7 @@ class RowSteps:
         self.mask = np.where(self.A < machine.upper.T, 0.0, -np.inf)
         n, c = a.shape
         self.S = np.zeros(c)
-        self.r, self.mean, self.diag, self.rho = np.zeros(n), 0.0, combined.diag, np.zeros(1)
+        self.r, self.mean, self.diag, self.rho = np.zeros(n), 0.0, combined.diag, np.array([0.0, np.inf])
         self.b = np.zeros(c)
         if machine.balanced:
             self.b = machine.start_biases(a, g, target)
