@@ -15,9 +15,9 @@ import numpy as np
 from scipy import sparse
 
 from multikernel.machines.base import ConicMachine
-from multikernel.machines.joint.hinge_biases import best_biases, loss_at
+from multikernel.machines.joint.hinge_biases import best_biases
 from multikernel.machines.joint.hinge_loops import hinge_row_steps
-from multikernel.machines.joint.rows import BIASES, ROUNDING, RowMachine, RowSteps
+from multikernel.machines.joint.rows import RowMachine, RowSteps
 
 
 class HingeRowSteps(RowSteps):
@@ -109,24 +109,12 @@ class CrammerSinger(RowMachine):
 
     # ---- the inner problem
 
-    def start_biases(self, a: np.ndarray, g: np.ndarray, accuracy: float) -> np.ndarray:
-        """Return the biases that make the slopes of the free entries of each row most nearly equal."""
-        # small entries count less: the way to column sums of zero, or an interior-point method, may have left them there
-        w = self.free(a) * (self.upper - a)
-        shares = w / np.maximum(w.sum(axis=1, keepdims=True), ROUNDING * self.C[:, None])
-        L = np.diag(w.sum(axis=0)) - shares.T @ w
-        rhs = np.sum(w * (g - np.sum(shares * g, axis=1, keepdims=True)), axis=0)
-        return np.linalg.lstsq(L, rhs, rcond=1e-10)[0]
-
-    def primal(self, f, quad, accuracy=0.0, a=None):
+    def losses(self, f):
         margins = f - f[self._own][:, None] + 1.0
         margins[self._own] = 0.0
-        if not self.balanced:
-            return 0.5 * quad + float(self.C @ margins.max(axis=1)), np.zeros(self.n_classes)
-        if a is not None and accuracy:
-            b = self.start_biases(a, self.E - f, accuracy)
-            loss = loss_at(margins, self.C, self.y, b)
-            if quad + loss - self.dual(a) <= accuracy:
-                return 0.5 * quad + loss, b
-        b, loss = best_biases(margins, self.C, self.y, max(BIASES * accuracy, ROUNDING * self.scale))
-        return 0.5 * quad + loss, b
+        return self.C * margins.max(axis=1)
+
+    def best_biases(self, f, enough):
+        margins = f - f[self._own][:, None] + 1.0
+        margins[self._own] = 0.0
+        return best_biases(margins, self.C, self.y, enough)[0]

@@ -132,8 +132,8 @@ def choose_rows(
     """Update the multipliers where the gap of the rows is small, and find the rows of large violation.
 
     Slopes are G + r s' + t; S are the column sums. Sets: b, t, rho; top, the violations, and low; ``wanted``, the rows
-    of large violation whose kernel row is missing. Returns the status, how many are wanted, the gap of the rows, and the
-    largest violation.
+    of large violation whose kernel row is missing. Returns the status, how many are wanted, the gap of the rows and
+    the largest violation.
     """
     c, n = G.shape
     gap = row_violations(G, A, mask, r, s, t, C, y, top, low)
