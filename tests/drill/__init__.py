@@ -58,6 +58,5 @@ class Kind:
 
 def load_kinds() -> dict[str, Kind]:
     """Return all kinds by name, in the order of ``MODULES``."""
-    import importlib.util
-    found = [importlib.import_module(f"drill.{module}").KIND for module in MODULES if importlib.util.find_spec(f"drill.{module}")]
+    found = [importlib.import_module(f"drill.{module}").KIND for module in MODULES]
     return {kind.name: kind for kind in found}

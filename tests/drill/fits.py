@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import numpy as np
 from sklearn.base import is_classifier, is_regressor
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.exceptions import ConvergenceWarning, FitFailedWarning
 
 import multikernel
 from multikernel.kernels import RBF, Linear
@@ -20,7 +20,7 @@ ESTIMATORS = {
 QUICK = {"Cs": [0.1, 1.0], "cv": 2, "online_epochs": 2, "n_jobs": 1}
 KERNELS = [("left", RBF(), [0, 1]), ("right", RBF(gamma=0.5), [2, 3]), ("line", Linear(), slice(None))]
 # the library's own warnings are of these classes; NumPy's are RuntimeWarnings
-OWN_WARNINGS = (ConvergenceWarning, UserWarning)
+OWN_WARNINGS = (ConvergenceWarning, FitFailedWarning, UserWarning)
 
 
 def make(name: str, **params):

@@ -12,6 +12,7 @@ import signal
 import sys
 import time
 import traceback
+import warnings
 import zlib
 from collections import Counter
 from pathlib import Path
@@ -138,6 +139,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--check", action="store_true", help="exit with status 1 where anything was found")
     options = parser.parse_args(arguments)
     faulthandler.enable()
+    # those that matter are looked at by the cases
+    warnings.simplefilter("ignore")
     chosen = [kinds[name] for name in options.only]
     if options.case is not None:
         print(*chosen[0].case(generator(options.seed, chosen[0].name, options.case)), sep=": ")
