@@ -1,7 +1,9 @@
 """Pip constraints that pin every direct dependency to the lowest version that pyproject.toml allows.
 
-Prints one line ``name==version`` for each ``name>=version`` of the dependencies and of the extras named on the command line; ``make test-oldest`` installs with
-them and runs the suite. A dependency without a lower bound is an error: nothing says from which version on it works.
+    python tools/lowest.py [EXTRA ...] > constraints.txt       run by `make test-oldest`
+
+Prints one line ``name==version`` for each ``name>=version`` of the dependencies and of the extras that are named. A
+dependency without a lower bound is an error: nothing says from which version on it works.
 """
 
 import argparse
