@@ -28,7 +28,8 @@ def blas_threads() -> list[int]:
 def in_child(job: Callable[[Path], dict], disturb: Callable[[int], None] = lambda pid: None) -> dict:
     """Run ``job`` in a fork of this process with a folder of its own; ``disturb`` gets its process id.
 
-    Returns what the job returns, {"died": signal or exit status} or {"hung": where}; with "left", the files that the job
+    Returns what the job returns, {"died": signal or exit status} or {"hung": where}; with "left",
+    the files that the job
     left among the temporary ones, and "blas", whether the limits of BLAS threads are as before.
     """
     with tempfile.TemporaryDirectory() as folder:

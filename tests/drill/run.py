@@ -18,6 +18,7 @@ from collections import Counter
 from pathlib import Path
 
 import numpy as np
+
 from drill import Kind, load_kinds
 from drill.page import write_page
 
@@ -103,7 +104,7 @@ class Results:
 
 
 def drill(kinds: list[Kind], seed: int, budget: float, results: Results) -> dict[str, str]:
-    """Run cases until the budget in seconds, or the full number of every kind; return the kinds left out, with reasons."""
+    """Run cases until the budget in seconds, or all cases, are used up; return the kinds left out, with reasons."""
     ends, skipped = time.monotonic() + budget, {}
     for at, kind in enumerate(kinds):
         if reason := kind.absent():
@@ -130,7 +131,9 @@ def main(arguments: list[str] | None = None) -> int:
     """Run from the command line; the exit status is 1 where --check is given and anything was found."""
     kinds = load_kinds()
     parser = argparse.ArgumentParser(prog="python -m tests.drill", description=__doc__)
-    parser.add_argument("--budget", type=seconds, default=np.inf, help="time, such as 90s, 30m or 2h; default: all cases")
+    parser.add_argument(
+        "--budget", type=seconds, default=np.inf, help="time, such as 90s, 30m or 2h; default: all cases"
+    )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--resume", type=Path, help="a file of results to go on with; its seed is used")
     parser.add_argument("--only", nargs="+", choices=list(kinds), default=list(kinds), metavar="KIND")
