@@ -67,7 +67,7 @@ def test_the_budget_and_the_page(tmp_path, monkeypatch, capsys):
     absent = Kind("absent", "Nothing.", 1, 10, draw, lambda: "there is no such thing.")
     monkeypatch.setattr("drill.run.load_kinds", lambda: {"toy": TOY, "absent": absent})
     page, path = tmp_path / "page.md", tmp_path / "rows.jsonl"
-    arguments = ["--resume", str(path), "--seed", "4", "--page", str(page)]
+    arguments = ["--here", "--resume", str(path), "--seed", "4", "--page", str(page)]
     assert main([*arguments, "--budget", "0s"]) == 0 and "0 of 40 cases" in capsys.readouterr().out
     assert main([*arguments, "--check"]) == 1
     text = page.read_text()
