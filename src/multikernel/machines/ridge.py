@@ -15,6 +15,7 @@ from multikernel.gram.base import Outputs
 from multikernel.gram.combined import Combined
 from multikernel.losses import Squared
 from multikernel.machines.base import FLOOR, STEPS, Curvature, Machine
+from multikernel.machines.box_loops import settle
 from multikernel.machines.weighted_inverse import WeightedInverse
 
 
@@ -67,7 +68,13 @@ class Ridge(Machine):
         return -float(np.sum(self.loss.conjugate(a, self.Y)))
 
     def make_feasible(self, a):
-        return a - self.C * (a.sum(axis=0) / self.C.sum()) if self.balanced else a
+        if not self.balanced:
+            return a
+        a = np.asfortranarray(a - self.C * (a.sum(axis=0) / self.C.sum()))
+        far, free = np.full(self.n_samples, np.inf), np.ones(self.n_samples, bool)
+        for column in a.reshape(self.n_samples, -1, order="F").T:
+            settle(column, -far, far, 0.0, free)
+        return np.ascontiguousarray(a)
 
     def primal(self, f, quad, accuracy=0.0):
         b = self._mean(self.Y - f)

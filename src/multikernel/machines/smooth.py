@@ -20,6 +20,7 @@ from multikernel.losses import Loss, SquaredHinge
 from multikernel.losses.base import FAR
 from multikernel.machines.base import FLOOR, MOST_FACTORISATIONS, PATIENCE, Curvature, Machine
 from multikernel.machines.box_interior import solve_inside
+from multikernel.machines.box_loops import settle
 from multikernel.machines.weighted_inverse import WeightedInverse
 
 
@@ -63,7 +64,8 @@ class Smooth(Machine):
         if isinstance(loss, SquaredHinge):
             self.p, self.h = self.y, 0.5 / (self.C * loss.C)
         lo, hi = loss.domain(self.y)
-        self.lo, self.hi = self.C * lo, self.C * hi
+        # not beyond the domain of the conjugate by the rounding of the product
+        self.lo, self.hi = (np.where(np.isinf(end), end, np.nextafter(self.C * end, 0.0)) for end in (lo, hi))
         start = float(np.abs(self.value(np.zeros(self.n_samples))).sum())
         self.scale = start if 0 < start < np.inf else float(self.C.sum())
         self.floor = FLOOR * self.scale
@@ -107,10 +109,7 @@ class Smooth(Machine):
         # the sum falls in t
         t = _root(lambda t: -float(moved(t).sum()), rate, 0.0, 1e-15 * float(np.abs(a).sum()))
         a = moved(t)
-        excess = a.sum()
-        room = a - self.lo if excess > 0 else self.hi - a
-        most = int(np.argmax(room))
-        a[most] = np.clip(a[most] - excess, self.lo[most], self.hi[most])
+        settle(a, self.lo, self.hi, 0.0, (a > self.lo) & (a < self.hi))
         return a
 
     def best_intercept(self, f: np.ndarray, near: float = 0.0) -> float:
