@@ -84,6 +84,8 @@ def case(rng):
         began = time.perf_counter()
         whole = raise_at_line(-1, job)(Path(folder)) if by_line else job(Path(folder))
         spent = time.perf_counter() - began
+    if whole.get("error", "").startswith("ValueError"):
+        return f"{name.split()[0]}, refused", None
     if whole.get("error") or whole["wrong"]:
         return label, f"{name}, not interrupted: {whole}"
     if by_line:

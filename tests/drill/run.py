@@ -53,7 +53,7 @@ def run_case(kind: Kind, seed: int, number: int) -> dict:
     before = signal.signal(signal.SIGALRM, ring)
     signal.alarm(LIMIT)
     # a compiled loop does not hear the alarm: then the process ends, and a resumed run records it
-    faulthandler.dump_traceback_later(2 * LIMIT, exit=True)
+    faulthandler.dump_traceback_later(2 * LIMIT, exit=True, file=sys.__stderr__)
     try:
         label, finding = kind.case(generator(seed, kind.name, number))
     except TookTooLong:
@@ -159,7 +159,6 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--here", action="store_true", help="in this process: a case that ends it ends the run")
     parser.add_argument("--check", action="store_true", help="exit with status 1 where anything was found")
     options = parser.parse_args(arguments)
-    faulthandler.enable()
     # those that matter are looked at by the cases
     warnings.simplefilter("ignore")
     chosen = [kinds[name] for name in options.only]
