@@ -86,6 +86,8 @@ def _compare(folder: Path, seed: int, n: int, command: bool) -> dict:
         result = CliRunner().invoke(app, ["compare", str(folder / "data.npz"), *options])
         if result.exit_code == 130 or "Aborted" in result.output or isinstance(result.exception, KeyboardInterrupt):
             raise KeyboardInterrupt
+        if result.exit_code == 2 and result.output.startswith("Error: "):
+            raise ValueError(" ".join(result.output.split()))
         if result.exit_code:
             raise RuntimeError(f"exit status {result.exit_code}: {result.output[-300:]} {result.exception!r}")
 

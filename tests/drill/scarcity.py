@@ -87,7 +87,8 @@ def can_mount() -> bool:
 def judge(result: dict) -> str | None:
     """Return what is wrong after a shortage: an error must be about it."""
     error = result.get("error", "")
-    if error.startswith(("MemoryError", "_ArrayMemoryError", "OSError: [Errno 28]")) and len(error.splitlines()) == 1:
+    told = any(word in error for word in ("MemoryError", "memory", "No space left"))
+    if told and len(error.splitlines()) == 1 and not error.startswith("RuntimeError"):
         result = {**result, "end": "refused"}
     return verdict(result)
 
