@@ -136,6 +136,9 @@ class _InteriorPoint:
         if factor is None:
             return False
         ones = factor.solve(np.ones(len(e))) if self.machine.balanced else None
+        if ones is not None and not ones.sum() > 0:
+            # the system is singular to rounding
+            return False
 
         def solve(comp_z, comp_w):
             rhs = comp_z / x - comp_w / v - residual
