@@ -95,7 +95,8 @@ class _InteriorPoint:
             self.f = self.combined.apply(self.a)
             slope = self._slopes()
             grown = float(self.x @ np.maximum(slope, 0.0) + self.v @ np.maximum(-slope, 0.0)) / (2 * len(x))
-            if grown <= _GROWTH * mu or np.all(inside == 0.5 * self.r):
+            # numbers beyond the range of floats end the loop too
+            if not grown > _GROWTH * mu or np.all(inside == 0.5 * self.r):
                 break
             mu = grown
         mu = max(mu, grown)
