@@ -177,3 +177,10 @@ def test_a_full_disk_is_one_sentence(table, tmp_path, monkeypatch):
     monkeypatch.setattr("multikernel.inspection.records.Records.add", full)
     result = invoke(table, "--target", "class", "--methods", "uniform", "--cv", 2, "--output", tmp_path / "out")
     assert result.exit_code == 2 and "Error: [Errno 28] No space left on device" in result.output
+
+
+def test_names_with_line_breaks_are_shown_in_one_line(tmp_path):
+    path = tmp_path / "odd.csv"
+    path.write_text('a,"y\x0b1\n2"\n1,2\n')
+    with pytest.raises(ValueError, match="which holds a, y 1 2"):
+        load_table(path, "class")
