@@ -77,8 +77,8 @@ class Best:
     ----------
     certificate : Certificate
         The smallest primal value of a point and the largest lower bound, which may come from several points together.
-    weights : ndarray of shape (p,) or None
-        The weights of the smallest primal value.
+    lowest : Model or None
+        The point of that primal value.
     own : Certificate
         Certificate of the model, by its own weights and coefficients alone.
     model : Model or None
@@ -94,7 +94,7 @@ class Best:
     tol: float
     certificate: Certificate = field(default_factory=partial(Certificate, np.inf, -np.inf, 0.0, 0.0))
     own: Certificate = field(default_factory=partial(Certificate, np.inf, -np.inf, 0.0, 0.0))
-    weights: np.ndarray | None = None
+    lowest: Model | None = None
     model: Model | None = None
     met: bool = False
     converged: bool = False
@@ -111,13 +111,15 @@ class Best:
         lower = max(best.lower, now.lower, lower)
         eps = max(ROUNDING * abs(now.upper), now.rounding)
         improved = not self.met and (now.upper < best.upper - eps or lower > best.lower + eps)
-        if now.upper < best.upper:
-            best, self.weights = now, point.beta
+        lower_primal, gap = now.upper < best.upper, (now.gap - now.rounding) / now.size
+        closer = self.model is None or gap < (self.own.gap - self.own.rounding) / self.own.size
+        if lower_primal or closer:
+            model = Model(point.beta, point.a, point.outputs.known()[1], point.wander)
+            best, self.lowest = (now, model) if lower_primal else (best, self.lowest)
+            if closer:
+                improved |= now.gap < 0.9 * self.own.gap
+                self.own, self.model, self.converged = now, model, now.relative <= self.tol
         self.certificate = replace(best, lower=lower)
         self.met = self.certificate.relative <= self.tol
-        if self.model is None or now.relative < self.own.relative:
-            improved |= now.gap < 0.9 * self.own.gap
-            self.own, self.converged = now, now.relative <= self.tol
-            self.model = Model(point.beta, point.a, point.outputs.known()[1], point.wander)
         self.idle = 0 if improved else self.idle + 1
         return now

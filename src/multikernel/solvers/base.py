@@ -240,7 +240,9 @@ def _finish(problem: Problem, mix: np.ndarray, best: Best) -> None:
     It begins at the best weights with the mix of coefficients of which the lower bound is one: at a kink of J that is
     what certifies. Second-order steps follow where the problem has them, else closed-form ones.
     """
-    point, newton = Point(problem, best.weights, problem.machine.make_feasible(mix)), cast(Any, get_solver("newton"))
+    assert best.lowest is not None
+    weights, newton = best.lowest.weights, cast(Any, get_solver("newton"))
+    point = Point(problem, weights, problem.machine.make_feasible(mix))
     best.take(point)
     if missing(problem, *newton.requires):
         for _ in range(_LAST):

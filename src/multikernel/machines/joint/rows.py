@@ -146,9 +146,10 @@ class RowMachine(Machine):
         At the optimum they are equal. Entries count by how far they would move: small ones less, since the way to
         column sums of zero, or an interior-point method, may have left them there.
         """
-        inside = self.off_bounds(a)
+        inside = a if self.linear is True else self.off_bounds(a)
         gradient, D = self.derivatives(inside)
-        w = self.free(a) / (1.0 / (self.upper - inside + ROUNDING * self.C[:, None]) + D)
+        slack = np.minimum(self.upper - inside, self.scale)
+        w = self.free(a) * slack / (1.0 + D * slack)
         g = gradient - f
         shares = w / np.maximum(w.sum(axis=1, keepdims=True), ROUNDING * self.C[:, None])
         L = np.diag(w.sum(axis=0)) - shares.T @ w
