@@ -112,7 +112,7 @@ def solve(
         point = Point(problem, *given)
         best.take(point)
     # the point that certifies itself, were it not for rounding; else the one of the smallest primal value
-    model, found = best.model if best.own.rounding else best.lowest or best.model, best.own
+    model, found = best.model if best.own.computed <= tol else best.lowest or best.model, best.own
     assert model is not None
     if not best.converged:
         alone = Point(problem, model.weights, model.coef, (model.coef, model.outputs), model.wander)

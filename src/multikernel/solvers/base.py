@@ -224,7 +224,7 @@ def iterate(point: Point, solver: Solver, best: Best) -> Iterator[tuple[Step, Ce
             yield Step(done=True, moved=False), best.own
             return
         now = best.take(point, step.lower)
-        if best.met and not best.converged and step.mix is not None:
+        if best.met and best.own.computed > best.tol and step.mix is not None:
             # one attempt counts as one step
             idle, gap = best.idle, best.own.gap
             _finish(point.problem, step.mix, best)
