@@ -149,8 +149,6 @@ class Target:
         The samples that take part, None for all.
     classes : ClassKernels or None
         Kernels on the classes with which the kernels are multiplied.
-    adjust : callable or None
-        (target, solution, dtype of the kernels) -> solution, a last change that only the prediction needs.
     notes : mapping
         What the estimator wants to report of the problem.
     """
@@ -161,7 +159,6 @@ class Target:
     balanced: bool
     samples: np.ndarray | None = None
     classes: ClassKernels | None = None
-    adjust: Callable[[Target, Solution, np.dtype], Solution] | None = None
     notes: Mapping[str, Any] = field(default_factory=dict)
 
 

@@ -79,8 +79,6 @@ def publish(fit: Fit) -> Model:
         weight = None if prepared.weight is None else prepared.weight[rows]
         gram = None if target.classes is None else gram_of(target, prepared.gram)
         shares.append(contributions(solution.weights, solution.outputs, weight, gram))
-        if target.adjust is not None:
-            solution = target.adjust(target, solution, prepared.gram.dtype)
         if prepared.unit != 1.0:
             fixed = target.machine.total != 0.0
             columns[-1] = columns[-1] / (1.0 if fixed else prepared.unit)

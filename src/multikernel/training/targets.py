@@ -285,11 +285,11 @@ class Regression:
 
 
 def one_problem(
-    make: Callable[[Prepared], Machine], norm: float, label: str, balanced: bool, **options: Any
+    make: Callable[[Prepared], Machine], norm: float, label: str, balanced: bool
 ) -> Callable[[Prepared], Sequence[Target]]:
     """Return a specification of one problem whose machine is made from the prepared kernels."""
 
     def targets(prepared: Prepared) -> Sequence[Target]:
-        return [Target(make(prepared), mixing_for(norm), label, balanced, **options)]
+        return [Target(make(prepared), mixing_for(norm), label, balanced)]
 
     return targets
