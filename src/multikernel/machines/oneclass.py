@@ -75,9 +75,9 @@ class OneClass(BoxMachine):
         order = np.argsort(f)
         # the first sample at which the sum is one, but for its rounding: those before it have a share below nu
         share, eps = np.cumsum(self.hi[order]), self.n_samples * float(np.finfo(float).eps)
-        border = f[order[min(share.searchsorted(1.0 - eps), self.n_samples - 1)]]
+        first = min(int(share.searchsorted(1.0 - eps)), self.n_samples - 1)
         # outputs that cancel have the rounding of their terms
-        rho = float(border - self.digit * np.abs(f).max() - min(self.digit, eps) * self.scale)
+        rho = float(f[order[first]] - self.digit * np.abs(f).max() - min(self.digit, eps) * self.scale)
         return 0.5 * quad - rho + float(self.hi @ np.maximum(0.0, rho - f)), -rho
 
     def risk(self, out, b, error):
