@@ -151,6 +151,9 @@ class Target:
         Kernels on the classes with which the kernels are multiplied.
     notes : mapping
         What the estimator wants to report of the problem.
+    unit : float
+        Power of two by which coefficients and objective are divided in the end: the costs were multiplied by it. Where
+        the sum of the coefficients is fixed, offset and objective are multiplied by it.
     """
 
     machine: Machine
@@ -160,6 +163,7 @@ class Target:
     samples: np.ndarray | None = None
     classes: ClassKernels | None = None
     notes: Mapping[str, Any] = field(default_factory=dict)
+    unit: float = 1.0
 
 
 # what makes the problems of a fit from its kernels, and what says where each of them starts
