@@ -167,3 +167,12 @@ def test_samples_around_the_origin_are_reported():
 def test_unfinished_fits_say_what_to_try():
     with pytest.warns(UserWarning, match=r"MKLOneClass reached max_iter.*\(c\) the solver 'level' is slow"):
         MKLOneClass(max_iter=1, tol=1e-9, solver="level").fit(X)
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize("nu", [5e-324, 1e-300, 1e-6])
+def test_a_fraction_below_one_sample_leaves_none_outside(nu):
+    for weight in (np.full(len(X), 1e100), None):
+        model = MKLOneClass(nu=nu).fit(X, sample_weight=weight)
+        assert np.all(model.predict(X) == 1) and np.isfinite(model.dual_coef_).all()
+        assert model.objective_ == pytest.approx(MKLOneClass(nu=1e-3).fit(X).objective_, rel=2e-3)

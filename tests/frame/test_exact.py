@@ -153,9 +153,7 @@ def test_costs_beyond_float64_are_refused(C, weight):
     weight = np.full(len(X), weight)
     for model in (MKLClassifier, MKLRegressor):
         for y in (np.sign(X[:, 0]), np.searchsorted([-0.5, 0.5], X[:, 0])):
-            with pytest.raises(
-                ValueError, match=rf"'C' parameter of {model.__name__}, times .* must be at most 3e\+61"
-            ):
+            with pytest.raises(ValueError, match=rf"costs of {model.__name__}, 'C' .* must be at most 3e\+61"):
                 model("precomputed", C=C, normalize=None).fit(stack_kernels(K), y, sample_weight=weight)
     with pytest.raises(ValueError, match=r"must be at least 2e-308 on kernels of this size: .* Got 1e-310 instead"):
         MKLRegressor("precomputed", C=1e-310, normalize=None).fit(stack_kernels(K), X[:, 0])

@@ -235,11 +235,13 @@ def sample_costs(
         return cost if weight is None else cost * weight
 
 
-def costs_in_range(owner: str, cost: np.ndarray, unit: float, labels: bool) -> tuple[np.ndarray, float]:
+def costs_in_range(
+    owner: str, cost: np.ndarray, unit: float = 1.0, labels: bool = False, what: str = "'C' times the sample weights"
+) -> tuple[np.ndarray, float]:
     """Return the costs of kernels that were divided by ``unit``, and the factor that they were multiplied by.
 
     That is the unit; for ``labels`` of -1 and 1, of which losses are linear where costs are very small, a power of two
-    that makes these costs larger. Costs that float64 cannot work with are refused.
+    that makes these costs larger. Costs that float64 cannot work with are refused, in a sentence about ``what``.
     """
     top, limits = float(cost.max()), np.finfo(float)
     size, own = math.frexp(top)[1], math.frexp(unit)[1] - 1
@@ -247,9 +249,8 @@ def costs_in_range(owner: str, cost: np.ndarray, unit: float, labels: bool) -> t
     if above or top == 0.0 or (not labels and size + own < limits.minexp):
         end = min((_LARGEST if above else limits.minexp) - own, limits.maxexp - 1)
         raise ValueError(
-            f"The 'C' parameter of {owner}, times the largest sample weight, must be at {'most' if above else 'least'} "
-            f"{math.ldexp(1.0, end):.0e} on kernels of this size: float64 cannot work with other costs. Got {top:.0e} "
-            "instead."
+            f"The costs of {owner}, {what}, must be at {'most' if above else 'least'} {math.ldexp(1.0, end):.0e} on "
+            f"kernels of this size: float64 cannot work with other costs. Got {top:.0e} instead."
         )
     power = max(own, _LINEAR_BELOW - size) if labels else own
     return np.ldexp(cost, power), math.ldexp(1.0, power)
@@ -307,7 +308,7 @@ class Regression:
             )
         with np.errstate(over="ignore"):
             cost = np.full(len(self.y), float(self.C)) if self.weight is None else self.C * self.weight
-        cost, unit = costs_in_range(self.owner, cost, prepared.unit, labels=False)
+        cost, unit = costs_in_range(self.owner, cost, prepared.unit)
         machine = machine_for(loss, self.y, cost, self.fit_intercept)
         machine = Descent(machine) if prepared.gram.kind == "features" else machine
         return [Target(machine, mixing_for(self.norm), "regression", self.fit_intercept, unit=unit)]
