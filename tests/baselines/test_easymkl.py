@@ -73,3 +73,10 @@ def test_single_precision_kernels_are_mixed_in_double_precision_for_a_small_tol(
     # rounded to the precision of the kernels the mix allows no gap below 1e-5
     model = EasyMKLClassifier("precomputed", tol=1e-8).fit(stack_kernels(STACK.astype(np.float32)), TWO[:N])
     assert model.status_ == "converged" and model.duality_gap_ <= 1e-8
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_weights_that_float64_cannot_work_with_are_refused():
+    X = np.random.default_rng(0).normal(size=(20, 2))
+    with pytest.raises(ValueError, match="costs of EasyMKLClassifier, the sample weights, must be at most"):
+        EasyMKLClassifier().fit(X, np.arange(20) % 2, sample_weight=np.full(20, 1e100))

@@ -428,3 +428,13 @@ def test_pairs_of_kernels_of_any_size():
     np.testing.assert_allclose(BinaryMKLWeights().fit(stack * 2.0**-900, y).weights_, limit, rtol=1e-9)
     with pytest.raises(ValueError, match=r"'reg' parameter of BinaryMKLWeights must be larger for kernels"):
         BinaryMKLWeights().fit(stack * 1e160, y)
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize("method", [AlignWeights, AlignFWeights, FHeuristicWeights])
+@pytest.mark.parametrize("power", [-400, 400])
+def test_alignment_with_targets_of_any_size(method, power):
+    X = np.random.default_rng(0).normal(size=(30, 3))
+    stack, y = np.array([np.outer(x, x) for x in X.T]), X @ [1.0, 0.5, 0.1]
+    one, other = (method().fit(stack, y * s, task="regression") for s in (1.0, 2.0**power))
+    np.testing.assert_allclose(other.weights_, one.weights_, rtol=1e-12)

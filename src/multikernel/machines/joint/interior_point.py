@@ -205,6 +205,8 @@ class InteriorPoint:
 def interior_point(machine, combined: Combined, a: np.ndarray, f: np.ndarray, accuracy: float) -> np.ndarray:
     """Return coefficients within ``accuracy`` of the optimum, or the best that rounding allows, from feasible ones."""
     gap, b = inner_gap(machine, a, f, accuracy)
+    if gap <= max(accuracy, 0.0):
+        return a
     best, least = a, gap
     path = InteriorPoint(machine, combined, a, f, b, gap)
     for _ in range(MOST_FACTORISATIONS):
