@@ -78,5 +78,6 @@ def test_single_precision_kernels_are_mixed_in_double_precision_for_a_small_tol(
 @pytest.mark.filterwarnings("error::RuntimeWarning")
 def test_weights_that_float64_cannot_work_with_are_refused():
     X = np.random.default_rng(0).normal(size=(20, 2))
-    with pytest.raises(ValueError, match="costs of EasyMKLClassifier, the sample weights, must be at most"):
-        EasyMKLClassifier().fit(X, np.arange(20) % 2, sample_weight=np.full(20, 1e100))
+    for weight, lam in ((1e100, 0.1), (1.0, 1e-300), (1e100, 1e-300)):
+        with pytest.raises(ValueError, match="the sample weights over 'lam', must be at most"):
+            EasyMKLClassifier(lam=lam).fit(X, np.arange(20) % 2, sample_weight=np.full(20, weight))

@@ -127,7 +127,9 @@ class EasyMKLClassifier(ClassifierFace):
         settings, problems = self._settings(callback=self.callback), Problems.of(samples, self.lam)
         prepared = prepare(self.kernels, samples.X, samples.weight, settings)
         size = float(prepared.gram.diag().max()) or 1.0
-        costs_in_range(type(self).__name__, samples.ones, size, labels=True, what="the sample weights")
+        with np.errstate(over="ignore"):
+            cost = samples.ones / self.lam
+        costs_in_range(type(self).__name__, cost, size, labels=True, what="the sample weights over 'lam'")
         with single_threaded_blas():
             while True:
                 first = problems.first_stage(prepared.gram, settings)
