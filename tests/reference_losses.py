@@ -65,6 +65,8 @@ def conic_loss(stack, y, C, norm, loss, fit_intercept=False) -> float:
             problem.solve(solver="CLARABEL", tol_gap_abs=tol, tol_gap_rel=tol, tol_feas=tol)
             if problem.status == "optimal":
                 break
+    if f.value is None:
+        raise cp.error.SolverError("The conic solver found no solution at any tolerance.")
     lengths = np.array([np.linalg.norm(w.value) for w in W])
     value = 0.5 * np.linalg.norm(lengths, ord=order) ** 2
     return float(value + np.sum(C[:, None] * formula(f.value, Y)))

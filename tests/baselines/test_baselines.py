@@ -14,10 +14,13 @@ from sklearn.model_selection import cross_val_predict, cross_val_score
 from sklearn.svm import SVC, SVR
 
 from multikernel import (
+    DiscriminantMKLClassifier,
     EasyMKLClassifier,
     LPBetaClassifier,
+    OBSCUREClassifier,
     TwoStageClassifier,
     TwoStageRegressor,
+    UFOMKLClassifier,
     stack_kernels,
 )
 from multikernel.estimators import baselines as twostage
@@ -183,3 +186,28 @@ def test_the_benchmarks_run_on_small_draws(monkeypatch, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == len(baselines.WEIGHTS) + len(baselines.FITS) - 1
     assert all(line.endswith("ok") for line in lines)
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize(
+    "estimator, setting, wrong, words",
+    [
+        (OBSCUREClassifier, "C", 5e-324, "'C' times the number of samples, must be at least 2e-308"),
+        (UFOMKLClassifier, "C", 1e100, r"'C' times the number of samples, must be at most 3e\+61"),
+        (LPBetaClassifier, "C", 1e200, "'C' times the sample weights, must be at most"),
+        (DiscriminantMKLClassifier, "reg", 1e-300, r"the sample weights over 2 'reg', must be at most 3e\+61"),
+    ],
+)
+def test_costs_that_float64_cannot_work_with_are_refused(estimator, setting, wrong, words):
+    X = np.random.default_rng(0).normal(size=(20, 2))
+    y = np.arange(20) % 2
+    with pytest.raises(ValueError, match=f"costs of {estimator.__name__}, {words}"):
+        estimator(**{setting: wrong}).fit(X, y)
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_discriminants_of_tiny_sample_weights_are_those_of_equal_ones():
+    X = np.random.default_rng(0).normal(size=(24, 2))
+    y = np.arange(24) % 3
+    tiny = DiscriminantMKLClassifier(reg=1e-12).fit(X, y, sample_weight=np.full(24, 1e-300))
+    np.testing.assert_allclose(tiny.weights_, DiscriminantMKLClassifier(reg=1e-12).fit(X, y).weights_, atol=1e-6)

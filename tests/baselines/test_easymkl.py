@@ -73,3 +73,11 @@ def test_single_precision_kernels_are_mixed_in_double_precision_for_a_small_tol(
     # rounded to the precision of the kernels the mix allows no gap below 1e-5
     model = EasyMKLClassifier("precomputed", tol=1e-8).fit(stack_kernels(STACK.astype(np.float32)), TWO[:N])
     assert model.status_ == "converged" and model.duality_gap_ <= 1e-8
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_weights_that_float64_cannot_work_with_are_refused():
+    X = np.random.default_rng(0).normal(size=(20, 2))
+    for weight, lam in ((1e100, 0.1), (1.0, 1e-300), (1e100, 1e-300)):
+        with pytest.raises(ValueError, match="the sample weights over 'lam', must be at most"):
+            EasyMKLClassifier(lam=lam).fit(X, np.arange(20) % 2, sample_weight=np.full(20, weight))

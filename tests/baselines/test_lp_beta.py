@@ -92,3 +92,21 @@ def test_samples_without_a_held_out_score_are_left_out_of_the_programme():
 def test_folds_that_are_none_are_one_sentence(cv):
     with pytest.raises(ValueError, match="'cv' parameter of LPBetaClassifier must be None, an integer of at least 2"):
         LPBetaClassifier(KERNELS, cv=cv).fit(X, TWO)
+
+
+@pytest.mark.parametrize("factor", [2.0**-300, 2.0**300])
+def test_the_programme_does_not_depend_on_the_unit_of_the_scores(factor):
+    rng = np.random.default_rng(0)
+    scores, codes = rng.normal(size=(3, 20, 3)), rng.integers(3, size=20)
+    one, other = (solve_lp_beta(scores * s, codes, [0.5], np.ones(20))[0] for s in (1.0, factor))
+    np.testing.assert_array_equal(other.weights, one.weights)
+    assert other.rho == one.rho * factor and other.objective == one.objective * factor
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_a_fraction_below_one_sample_is_the_smallest_margin():
+    rng = np.random.default_rng(0)
+    scores, codes = rng.normal(size=(3, 20, 3)), rng.integers(3, size=20)
+    least, small = solve_lp_beta(scores, codes, [5e-324, 1e-3], np.ones(20))
+    np.testing.assert_allclose(least.weights, small.weights, atol=1e-9)
+    assert least.objective == pytest.approx(small.objective, abs=1e-9)

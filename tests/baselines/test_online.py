@@ -255,3 +255,10 @@ def test_the_benchmarks_run_on_small_draws(monkeypatch, capsys):
     online.m3k(60, 4, repeats=1)
     online.memory_of(60, 4)
     assert capsys.readouterr().out.count("passes") == 6
+
+
+def test_small_costs_are_certified_at_once():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20, 2))
+    model = OBSCUREClassifier(C=1e-300, max_iter=10**9).fit(X, X[:, 0] > 0)
+    assert model.status_ == "converged" and model.duality_gap_ <= model.tol and model.n_iter_ == 1

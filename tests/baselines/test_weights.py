@@ -409,3 +409,32 @@ def test_wrong_sample_weights_and_tasks_are_named():
     np.testing.assert_array_equal(
         whole, AlignWeights().fit(STACK, np.round(NUMBERS)[:, None], task="regression").weights_
     )
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_pairs_of_kernels_of_any_size():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 3))
+    stack, y = np.array([np.outer(x, x) for x in X.T]), (X[:, 0] > 0).astype(int)
+    one = BinaryMKLWeights(reg=2.0**-6).fit(stack, y)
+    for power in (-90, 30, 90):
+        # the same problem in other units
+        other = BinaryMKLWeights(reg=2.0 ** (2 * power - 6)).fit(stack * 2.0**power, y)
+        np.testing.assert_array_equal(other.weights_, one.weights_)
+        np.testing.assert_allclose(other.mu_, one.mu_ * 2.0**-power, rtol=1e-12)
+        assert other.objective_ == one.objective_
+    # in the limit of small kernels the weights are in proportion to sum_e c_e t_e z_e
+    limit = BinaryMKLWeights().fit(stack * 2.0**-60, y).weights_
+    np.testing.assert_allclose(BinaryMKLWeights().fit(stack * 2.0**-900, y).weights_, limit, rtol=1e-9)
+    with pytest.raises(ValueError, match=r"'reg' parameter of BinaryMKLWeights must be larger for kernels"):
+        BinaryMKLWeights().fit(stack * 1e160, y)
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize("method", [AlignWeights, AlignFWeights, FHeuristicWeights])
+@pytest.mark.parametrize("power", [-400, 400])
+def test_alignment_with_targets_of_any_size(method, power):
+    X = np.random.default_rng(0).normal(size=(30, 3))
+    stack, y = np.array([np.outer(x, x) for x in X.T]), X @ [1.0, 0.5, 0.1]
+    one, other = (method().fit(stack, y * s, task="regression") for s in (1.0, 2.0**power))
+    np.testing.assert_allclose(other.weights_, one.weights_, rtol=1e-12)

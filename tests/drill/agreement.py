@@ -10,7 +10,7 @@ from reference import conic_solution
 from reference_joint import conic_joint, conic_other, joint_loss, other_loss
 from reference_losses import LOSSES, conic_loss
 from reference_margin import conic_largest, conic_m3k, eta_of
-from reference_tasks import conic_oneclass, conic_svr, plane_loss, tube_loss
+from reference_tasks import conic_oneclass, conic_svr, tube_loss
 
 from drill import Kind
 from drill.fits import foreign_warnings
@@ -83,8 +83,7 @@ def own_value(task, loss, model, f, y, C) -> float:
     intercept = np.atleast_1d(getattr(model, "intercept_", 0.0))
     penalty = 0.5 * np.sum(coef * (f - intercept)[model.support_])
     if task == "one class":
-        # the published border is lower than the best one, by as much as the solution is inexact
-        return penalty + plane_loss((f - intercept)[:, 0], np.full(len(f), 1.0 / (C * len(f))))[0]
+        return penalty + float(intercept[0]) + float(np.maximum(0.0, -f).sum()) / (C * len(f))
     if task in ("joint", "margin"):
         return penalty + (joint_loss(f, y, C) if loss == "hinge" else other_loss(f, y, C, loss))
     f, y = f[:, 0], 2.0 * y - 1 if task == "binary" else y

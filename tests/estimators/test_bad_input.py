@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
-from multikernel import MKLClassifier, stack_kernels
+from multikernel import MKLClassifier, OBSCUREClassifier, UFOMKLClassifier, stack_kernels
 from multikernel.kernels import RBF, Constant, FunctionKernel, Linear, Polynomial
 
 N = 30
@@ -441,3 +441,12 @@ def test_values_that_overflow_are_one_sentence_without_numpy_warnings():
         for kernel in (Linear(), Polynomial(30)):
             with pytest.raises(ValueError, match=r"Kernel 'big': .*NaN or infinity"):
                 MKLClassifier([("big", kernel, None)]).fit(1e160 * X, Y)
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize(
+    "model", [MKLClassifier([Linear()], gram="features"), UFOMKLClassifier([Linear()]), OBSCUREClassifier([Linear()])]
+)
+def test_columns_whose_squares_overflow_are_refused(model):
+    with pytest.raises(ValueError, match="Kernel 'linear': the values have NaN or infinity among them"):
+        model.fit(1e160 * X, Y)

@@ -31,6 +31,31 @@ def test_at_most_a_fraction_nu_is_outside(nu, tol):
         assert np.mean(model.predict(X) == -1) >= nu - 4 / len(X)
 
 
+@pytest.mark.parametrize("dtype, tol", [(np.float64, tol) for tol in (1e-1, 1e-3, 1e-6, 1e-9)] + [(np.float32, 1e-3)])
+def test_the_certificate_is_that_of_the_published_border(dtype, tol):
+    for nu in (0.13, 0.3, 0.814):
+        K = gaussians(X, X).astype(dtype)
+        model = MKLOneClass("precomputed", nu=nu, tol=tol, norm=2.0, normalize=None).fit(stack_kernels(K))
+        decision = model.decision_function(stack_kernels(K))
+        length = model.dual_coef_ @ (decision + model.offset_)[model.support_]
+        value = 0.5 * length - model.offset_ + np.maximum(0.0, -decision).sum() / (nu * len(X))
+        assert model.objective_ == pytest.approx(value, rel=1e-10)
+        gap = (value - model.dual_objective_) / abs(value)
+        assert gap <= model.duality_gap_ * (1 + 1e-9) <= tol and model.status_ == "converged"
+        assert np.mean(decision < 0) <= nu
+
+
+@pytest.mark.filterwarnings("ignore:.*(surround the origin|no further progress):UserWarning")
+@pytest.mark.parametrize("weighted", [False, True])
+def test_at_most_a_fraction_nu_is_outside_also_around_the_origin(weighted):
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        n, nu = int(rng.integers(20, 110)), float(rng.uniform(0.05, 0.95))
+        Z, weight = rng.normal(size=(n, 3)) + 0.1, rng.exponential(size=n) if weighted else np.ones(n)
+        model = MKLOneClass([Linear()], nu=nu, tol=1e-6).fit(Z, sample_weight=weight)
+        assert weight[model.predict(Z) == -1].sum() <= nu * weight.sum()
+
+
 def test_far_points_are_outliers():
     model = MKLOneClass(nu=0.1).fit(X)
     assert model.predict(FAR).tolist() == [-1, -1, -1]
@@ -142,3 +167,12 @@ def test_samples_around_the_origin_are_reported():
 def test_unfinished_fits_say_what_to_try():
     with pytest.warns(UserWarning, match=r"MKLOneClass reached max_iter.*\(c\) the solver 'level' is slow"):
         MKLOneClass(max_iter=1, tol=1e-9, solver="level").fit(X)
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize("nu", [5e-324, 1e-300, 1e-6])
+def test_a_fraction_below_one_sample_leaves_none_outside(nu):
+    for weight in (np.full(len(X), 1e100), None):
+        model = MKLOneClass(nu=nu).fit(X, sample_weight=weight)
+        assert np.all(model.predict(X) == 1) and np.isfinite(model.dual_coef_).all()
+        assert model.objective_ == pytest.approx(MKLOneClass(nu=1e-3).fit(X).objective_, rel=2e-3)

@@ -122,3 +122,62 @@ def test_weights_of_almost_zero_are_no_warning(loss):
 def test_negative_definite_kernels_are_compared_with_themselves(K):
     with pytest.raises(ValueError, match="eigenvalue of -1 times the largest"):
         MKLClassifier(kernels="precomputed", normalize=None).fit(stack_kernels([K]), np.repeat([0, 1], 3))
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("loss", ["hinge", "squared", "squared_hinge", "smooth_hinge", "logistic", "multinomial"])
+def test_coefficients_of_tiny_costs_are_in_proportion_to_the_costs(loss, classes):
+    K, X = stack()
+    y = np.argsort(np.argsort(X[:, 0])) * classes // len(X)
+    models = []
+    for power in (-80, -300, -900, -1010):
+        model = MKLClassifier("precomputed", C=2.0**power, loss=loss, normalize=None).fit(stack_kernels(K), y)
+        assert model.status_ == "converged"
+        models.append((power, model))
+    first, one = models[0]
+    for power, model in models[1:]:
+        ratio = 2.0 ** (power - first)
+        np.testing.assert_allclose(model.weights_, one.weights_, rtol=1e-12)
+        np.testing.assert_allclose(model.objective_, one.objective_ * ratio, rtol=1e-12)
+        np.testing.assert_allclose(model.dual_coef_, one.dual_coef_ * ratio, rtol=1e-12)
+        np.testing.assert_allclose(model.intercept_, one.intercept_, atol=1e-12)
+    smallest = MKLClassifier("precomputed", C=5e-324, loss=loss, normalize=None).fit(stack_kernels(K), y)
+    np.testing.assert_allclose(smallest.weights_, one.weights_, rtol=1e-6)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("C, weight", [(1e100, 1.0), (1e300, 1.0), (1e300, 1e100), (1.0, 1e200)])
+def test_costs_beyond_float64_are_refused(C, weight):
+    K, X = stack()
+    weight = np.full(len(X), weight)
+    for model in (MKLClassifier, MKLRegressor):
+        for y in (np.sign(X[:, 0]), np.searchsorted([-0.5, 0.5], X[:, 0])):
+            with pytest.raises(ValueError, match=rf"costs of {model.__name__}, 'C' .* must be at most 3e\+61"):
+                model("precomputed", C=C, normalize=None).fit(stack_kernels(K), y, sample_weight=weight)
+    with pytest.raises(ValueError, match=r"must be at least 2e-308 on kernels of this size: .* Got 1e-310 instead"):
+        MKLRegressor("precomputed", C=1e-310, normalize=None).fit(stack_kernels(K), X[:, 0])
+    with pytest.raises(ValueError, match=r"must be at least .* Got 0e\+00 instead"):
+        MKLClassifier("precomputed", C=1e-300, normalize=None).fit(
+            stack_kernels(K), np.sign(X[:, 0]), sample_weight=1e-100 / weight
+        )
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("C", [1e-100, 1e-300])
+def test_least_squares_of_tiny_costs_in_double_precision(C):
+    K, X = stack()
+    for dtype in (np.float32, np.float64):
+        model = MKLRegressor("precomputed", C=C, loss="squared", normalize=None)
+        model.fit(stack_kernels(K.astype(dtype)), X[:, 0])
+        assert model.status_ == "converged" and model.duality_gap_ < 1e-6
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.filterwarnings("ignore:.*no further progress")
+@pytest.mark.parametrize("loss", ["logistic", "smooth_hinge"])
+def test_joint_coefficients_on_their_bounds_are_no_warning(loss):
+    X = np.random.default_rng(1).normal(size=(30, 4))
+    y = np.argsort(np.argsort(X[:, 0] + np.sin(2 * X[:, 2]))) // 10
+    for C in (1e14, 1e20):
+        assert MKLClassifier("rbf", C=C, loss=loss, tol=1e-2).fit(X, y).duality_gap_ < 1.0

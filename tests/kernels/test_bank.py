@@ -12,6 +12,7 @@ from sklearn.base import clone
 from sklearn.compose import make_column_selector
 from sklearn.gaussian_process import kernels as gp
 
+from multikernel import MKLClassifier
 from multikernel.kernels import (
     RBF,
     ChiSquared,
@@ -333,3 +334,21 @@ def test_gaussian_process_kernels():
     np.testing.assert_allclose(bank.raw_diag(0, X), np.ones(30))
     np.testing.assert_allclose(bank.raw_diag(1, X), gp.DotProduct().diag(X))
     assert not bank.kernels[0].positive_semidefinite
+
+
+def test_errors_of_any_class_name_their_kernel():
+    def undecodable(A, B):
+        return b"\xff".decode("utf-8")
+
+    with pytest.raises(ValueError, match="Kernel 'undecodable': 'utf-8' codec"):
+        KernelBank.fit([undecodable], np.ones((3, 2))).raw(0, np.ones((3, 2)))
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize("steps", ["variance", "trace", "cosine", ["center", "cosine"]])
+@pytest.mark.parametrize("gram", ["dense", "lazy"])
+def test_values_below_the_normal_numbers_count_as_zero(steps, gram):
+    X = np.random.default_rng(0).normal(size=(20, 2))
+    with pytest.warns(UserWarning, match="constant on the training samples"):
+        model = MKLClassifier([Linear()], normalize=steps, gram=gram).fit(1e-160 * X, X[:, 0] > 0)
+    assert np.isfinite(model.decision_function(1e-160 * X)).all()

@@ -175,3 +175,15 @@ def test_a_master_that_fails_is_passed_over(monkeypatch):
     beta, lower = cuts.minimise()
     assert beta == pytest.approx([0.0, 1.0])
     assert lower == pytest.approx(0.0, abs=1e-8)
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_an_inner_problem_without_a_gap_is_left_as_it_is():
+    from multikernel.gram.dense import DenseGram
+    from multikernel.machines.joint.crammer_singer import CrammerSinger
+    from multikernel.machines.joint.interior_point import interior_point
+
+    machine = CrammerSinger(np.array([0, 1, 2, 0, 1, 2]), 1.0, True)
+    combined = DenseGram(np.zeros((1, 6, 6))).combined(np.ones(1))
+    a = machine.make_feasible(np.where(np.arange(3) == machine.y[:, None], 1.0, -0.5))
+    assert interior_point(machine, combined, a, np.zeros((6, 3)), 0.0) is a

@@ -258,3 +258,13 @@ def test_the_cones_of_the_plain_sum_are_a_box(beta, inside):
     rows = PlainSum().cone_rows(2)
     assert rows.cones == (("nonnegative", 4),)
     assert bool(np.all(rows.b - rows.A @ np.array(beta) >= 0)) == inside
+
+
+def test_newton_step_of_large_norms_does_not_overflow():
+    rng = np.random.default_rng(0)
+    A = rng.normal(size=(4, 4))
+    for r in (50.0, 1e6):
+        beta = Ball(r).scale_to_boundary(rng.uniform(0.9, 1.0, 4))
+        with np.errstate(over="raise"):
+            new = Ball(r).newton_step(beta, rng.uniform(0.5, 1.0, 4), A @ A.T)
+        assert np.all(new > 0) and norm_of(new / new.max(), r) * new.max() == pytest.approx(1.0)

@@ -295,3 +295,15 @@ def test_a_search_interrupted_before_its_model_is_not_fitted(monkeypatch):
         search.fit(X, Y)
     with pytest.raises(NotFittedError):
         search.predict(X)
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_scores_whose_squares_overflow_have_a_standard_deviation():
+    X = np.random.default_rng(0).normal(size=(16, 2))
+
+    def scoring(estimator, X, y):
+        return -1e200 * float(X[0, 0] ** 2 + 1.0)
+
+    table = MKLRegressorCV([RBF()], Cs=[0.1, 1.0], cv=4, scoring=scoring).fit(X, X[:, 0]).cv_results_
+    scores = np.array([table[f"split{s}_test_score"] for s in range(4)]) / 1e200
+    np.testing.assert_allclose(table["std_test_score"] / 1e200, scores.std(axis=0), rtol=1e-12)

@@ -13,9 +13,9 @@ from multikernel.estimators.docstrings import documented
 from multikernel.estimators.validation import Samples, check_classes, check_parameters, one_of
 from multikernel.machines.ridge import Ridge
 from multikernel.mixing.base import NEGLIGIBLE
-from multikernel.training.core import Fit
+from multikernel.training.core import Fit, Prepared
 from multikernel.training.publish import Model
-from multikernel.training.targets import one_problem
+from multikernel.training.targets import costs_in_range, one_problem
 
 
 @documented
@@ -118,19 +118,26 @@ class DiscriminantMKLClassifier(TransformerMixin, ClassifierFace):
         """
         check_parameters(self, prediction=one_of("centroid", "neighbors"))
         samples = check_classes(self, X, y, sample_weight)
-        # divided by their mean diagonal the kernels have trace n, not one: lambda becomes n lambda
         weight = samples.ones
-        machine = Ridge(indicators(samples.codes, weight), weight / (2.0 * weight.sum() * self.reg))
+
+        def machine(prepared: Prepared) -> Ridge:
+            # divided by their mean diagonal the kernels have trace n, not one: lambda becomes n lambda
+            with np.errstate(over="ignore"):
+                cost = 0.5 * (weight / weight.sum()) / self.reg
+            cost = costs_in_range(type(self).__name__, cost, prepared.unit, what="the sample weights over 2 'reg'")[0]
+            return Ridge(indicators(samples.codes, weight), cost)
+
         # centred, and divided by the trace, after what the user asks for
         steps = [step for step in np.ravel(self.normalize) if step is not None]
         settings = self._settings(normalize=[*steps, "center", "trace"])
-        return self._learn(samples, one_problem(lambda _: machine, self.norm, "discriminant", balanced=False), settings)
+        return self._learn(samples, one_problem(machine, self.norm, "discriminant", balanced=False), settings)
 
     def _set(self, model: Model, fit: Fit, samples: Samples) -> None:
         super()._set(model, fit, samples)
         solution, weight = fit.solutions[0], samples.ones
         n = float(weight.sum())
-        self.objective_, self.dual_objective_ = 2.0 * n * solution.upper, 2.0 * n * solution.lower
+        for name in ("objective_", "dual_objective_"):
+            setattr(self, name, 2.0 * n * model.attributes[name])
         self.theta_ = solution.weights * [normalizer.scale / n for normalizer in fit.prepared.normalizers]
         outputs = np.tensordot(solution.weights, solution.outputs, 1)
         self._rotation, self.discriminant_ratios_ = directions(indicators(samples.codes, weight), outputs, weight)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -13,10 +12,8 @@ from sklearn.base import OutlierMixin
 from multikernel.estimators.base import BaseMKL
 from multikernel.estimators.docstrings import documented
 from multikernel.estimators.validation import Samples, check_parameters, check_unlabelled
-from multikernel.machines.box import ON_BOUND
 from multikernel.machines.oneclass import OneClass
-from multikernel.solution import Solution
-from multikernel.training.core import Fit, Prepared, Target
+from multikernel.training.core import Fit, Prepared
 from multikernel.training.publish import Model
 from multikernel.training.targets import one_problem
 
@@ -33,23 +30,8 @@ def one_class(owner: str, weight: np.ndarray, nu: float, prepared: Prepared) -> 
             f"The kernels of {owner} must not be centred: with the mean of the samples at the origin the optimum is "
             "zero. Got kernels whose entries have the mean zero."
         )
-    return OneClass(weight, nu, float(size.max()))
-
-
-def lower_border(target: Target, solution: Solution, dtype: np.dtype) -> Solution:
-    """Return the solution with rho, or less: at most nu n samples, those on their bound, may have f_i < rho."""
-    assert isinstance(target.machine, OneClass)
-    f = solution.weights @ solution.outputs
-    inside = f[solution.dual_coef < (1.0 - ON_BOUND) * target.machine.hi]
-    rounding = 16 * np.finfo(dtype).eps * np.abs(f).max()
-    old, hi = -solution.intercept, target.machine.hi
-    new = float(min(old, inside.min(initial=np.inf))) - rounding
-    # by how much that raises the primal value, with the rounding of the sums
-    change = old - new + float(hi @ (np.maximum(0.0, new - f) - np.maximum(0.0, old - f)))
-    change = max(change, 0.0) + len(f) * float(np.finfo(float).eps) * (abs(old) + abs(new) + float(np.abs(f).max()))
-    upper, floor = solution.upper + change, target.machine.floor
-    gap = (solution.gap * max(abs(solution.upper), floor) + change) / max(abs(upper) - 2.0 * change, floor)
-    return replace(solution, intercept=-new, upper=upper, gap=gap)
+    # what predicts sums the same terms in another order, and may compute them in another precision
+    return OneClass(weight, nu, float(size.max()), 16 * float(np.finfo(gram.dtype).eps))
 
 
 @documented
@@ -84,8 +66,8 @@ class MKLOneClass(OutlierMixin, BaseMKL):
         Coefficients a of the support vectors; they sum to one.
     <support_>
     offset_ : float
-        The border rho: ``decision_function = score_samples - offset_``. It is lowered by as much as the solution is
-        inexact, so that samples on the border are inliers and no more than a fraction nu of the training samples are
+        The border rho: ``decision_function = score_samples - offset_``. Of the best borders the smallest, the
+        nu-quantile of the training scores less their rounding: no more than a fraction nu of the training samples are
         outliers, whatever ``tol``.
     intercept_ : float
         ``-offset_``.
@@ -160,7 +142,7 @@ class MKLOneClass(OutlierMixin, BaseMKL):
             )
         samples = check_unlabelled(self, X, sample_weight)
         machine = partial(one_class, type(self).__name__, samples.ones, self.nu)
-        targets = one_problem(machine, self.norm, "one class", balanced=False, adjust=lower_border)
+        targets = one_problem(machine, self.norm, "one class", balanced=False)
         return self._learn(samples, targets, self._settings())
 
     def _set(self, model: Model, fit: Fit, samples: Samples) -> None:

@@ -169,13 +169,12 @@ class Combined(ABC):
         """Factorise K_beta[idx, idx] + diag(diagonal); None where that is not positive definite in its precision.
 
         The precision is that of the storage; or single precision, at half the cost, where the caller says that this is
-        enough (``single``) and K_beta is in its range.
+        enough (``single``). Where the matrix is not in the range of single precision it is double precision.
         """
-        info, mean = np.finfo(np.float32), float(self.diag[idx].mean())
-        in_range = info.tiny / info.eps < mean < info.max * info.eps
-        A = self.block(idx, np.dtype(np.float32) if single and in_range else None)
-        with np.errstate(over="ignore"):
-            A.flat[:: len(A) + 1] += np.asarray(diagonal, A.dtype)
+        info, diag = np.finfo(np.float32), self.diag[idx]
+        in_range = info.tiny / info.eps < diag.mean() and max(diag.max(), np.max(diagonal)) < info.max * info.eps
+        A = self.block(idx, np.dtype(np.float32 if single else self.dtype) if in_range else np.dtype(np.float64))
+        A.flat[:: len(A) + 1] += np.asarray(diagonal, A.dtype)
         try:
             return Cholesky(A, self.team)
         except LinAlgError:

@@ -303,4 +303,6 @@ def _named(name: str):
         with np.errstate(over="ignore", invalid="ignore"):
             yield
     except (ValueError, TypeError) as error:
-        raise type(error)(f"Kernel '{name}': {error}") from error
+        # a subclass, such as UnicodeDecodeError, may take other arguments
+        kind = ValueError if isinstance(error, ValueError) else TypeError
+        raise kind(f"Kernel '{name}': {error}") from error

@@ -242,7 +242,7 @@ class FittedNormalizer:
 
 def inverse_root(d: np.ndarray, size: np.ndarray) -> np.ndarray:
     """Return 1 / sqrt(d), and 0 where d is zero up to rounding: ``size`` is the sum of the sizes of its terms."""
-    positive = d > ROUNDING * size
+    positive = d > np.maximum(ROUNDING * size, np.finfo(float).tiny)
     return np.divide(1.0, np.sqrt(np.where(positive, d, 1.0)), out=np.zeros_like(d), where=positive)
 
 

@@ -141,7 +141,7 @@ class _Form:
 
     def divide(self, by: float, size: float) -> None:
         """Divide by a number, unless it is zero up to rounding: ``size`` is the sum of the sizes of its terms."""
-        if by <= ROUNDING * size:
+        if by <= max(ROUNDING * size, np.finfo(float).tiny):
             self.degenerate = True
             return
         self.scale = float(self.scale / by)

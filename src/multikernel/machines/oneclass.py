@@ -5,13 +5,15 @@
 w the weights of the samples, all one without them. The primal is 1/2 |f|^2 - rho + sum_i hi_i max(0, rho - f_i), and
 the optimum is minus half the squared distance of a hull of the samples from the origin: at most zero, and zero where
 they surround it. Schoelkopf et al. 2001, divided by nu n; scikit-learn's alpha is nu n times ours.
+
+For given outputs the best borders rho are an interval that begins at the nu-quantile of the outputs. The smallest is
+taken: the samples below it have a share of less than nu whatever the outputs are, also far from the optimum.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from multikernel.losses import piecewise_minimiser
 from multikernel.machines.box import BoxMachine
 
 # optima below this fraction of 1 / n, in units of the kernels, count as zero: those of the identity are -1 / (2n)
@@ -32,6 +34,9 @@ class OneClass(BoxMachine):
         it with; a kernel that keeps n samples apart best, the identity, has the optimum -1 / (2n). So relative gaps
         have their floor at 1e-4 / n of this size: samples that surround the origin, with optimum zero, are solved to
         an absolute gap.
+    digit : float
+        Relative rounding of outputs that are computed from other samples: rho is smaller by as much, so that training
+        samples on the border are inside when they are predicted.
 
     Examples
     --------
@@ -50,15 +55,17 @@ class OneClass(BoxMachine):
     total = 1.0
     description = "a problem of one class"
 
-    def __init__(self, weight: np.ndarray, nu: float = 0.5, size: float = 1.0) -> None:
+    def __init__(self, weight: np.ndarray, nu: float = 0.5, size: float = 1.0, digit: float = 0.0) -> None:
         weight = np.asarray(weight, float)
         self.n_samples = len(weight)
         self.p = np.zeros(self.n_samples)
         self.lo = np.zeros(self.n_samples)
-        self.hi = weight / (nu * weight.sum())
+        # not above one: with a sum of one no coefficient is larger
+        self.hi = weight / np.maximum(nu * weight.sum(), weight)
         self.scale = float(size)
         self.floor = _ZERO * self.scale / self.n_samples
         self.reach = 0.0
+        self.digit = digit
 
     def start(self):
         # the first samples at their bound, as many as the sum asks for: few rows, and few coefficients to move
@@ -66,7 +73,12 @@ class OneClass(BoxMachine):
         return self.make_feasible(np.clip(room, 0.0, self.hi))
 
     def primal(self, f, quad, accuracy=0.0, a=None):
-        rho = piecewise_minimiser(f, self.hi, -1.0)
+        order = np.argsort(f)
+        # the first sample at which the sum is one, but for its rounding: those before it have a share below nu
+        share, eps = np.cumsum(self.hi[order]), self.n_samples * float(np.finfo(float).eps)
+        first = min(int(share.searchsorted(1.0 - eps)), self.n_samples - 1)
+        # outputs that cancel have the rounding of their terms
+        rho = float(f[order[first]] - self.digit * np.abs(f).max() - min(self.digit, eps) * self.scale)
         return 0.5 * quad - rho + float(self.hi @ np.maximum(0.0, rho - f)), -rho
 
     def risk(self, out, b, error):

@@ -141,15 +141,16 @@ class Ball(Mixing):
             return self.closed_form(beta, q)
 
         def step(c):
-            return np.exp(u + np.clip(move - c * per_c, -2.3, 2.3))
+            return u + np.clip(move - c * per_c, -2.3, 2.3)
 
         low, high = -1e6, 1e6
         for _ in range(13):
-            # the parts of the interval at once: the norm falls with c
+            # the parts of the interval at once: the norm falls with c; one weight above one is enough to exceed one
             c = np.linspace(low, high, 33)
-            part = min(max(int(np.sum(np.sum(step(c[:, None]) ** r, axis=1) > 1.0)), 1), 32)
+            powers = np.exp(np.minimum(r * step(c[:, None]), 1.0))
+            part = min(max(int(np.sum(np.sum(powers, axis=1) > 1.0)), 1), 32)
             low, high = c[part - 1], c[part]
-        return self._normalised(step(high))
+        return self._normalised(np.exp(step(high)))
 
     def cone_rows(self, p: int) -> ConeRows:
         """Return the set as rows over (beta, u): a second-order cone for norm 2, else p power cones.

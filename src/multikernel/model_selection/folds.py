@@ -243,7 +243,9 @@ def _score(
             estimator = fitted(job.base, job.points[i], model, fit, samples)
             estimator._known = X_test, values
             result.weights[i] = estimator.weights_
-            score = job.scorer(estimator, X_test, y_test, **options)
+            # squares of large targets may overflow: the score is then not a number, and told as such
+            with np.errstate(over="ignore", invalid="ignore"):
+                score = job.scorer(estimator, X_test, y_test, **options)
             score = score.item() if hasattr(score, "item") else score
             if not isinstance(score, Number):
                 raise ValueError(f"The scorer must return a number. Got {score!r} instead.")

@@ -265,7 +265,9 @@ def results_table(points: Sequence[Mapping[str, Any]], folds: Sequence[FoldResul
     for s, row in enumerate(scores):
         table[f"split{s}_test_score"] = row
     mean = scores.mean(axis=0)
-    table["mean_test_score"], table["std_test_score"] = mean, scores.std(axis=0)
+    # in units of a power of two, which rounds nothing: squares of large scores may overflow
+    unit = 2.0 ** (np.frexp(np.abs(scores[np.isfinite(scores)]).max(initial=1.0))[1] - 1)
+    table["mean_test_score"], table["std_test_score"] = mean, unit * (scores / unit).std(axis=0)
     # what has no score shares the last place
     table["rank_test_score"] = rankdata(np.where(np.isnan(mean), np.inf, -mean), method="min").astype(np.int32)
     return table

@@ -149,10 +149,11 @@ class Target:
         The samples that take part, None for all.
     classes : ClassKernels or None
         Kernels on the classes with which the kernels are multiplied.
-    adjust : callable or None
-        (target, solution, dtype of the kernels) -> solution, a last change that only the prediction needs.
     notes : mapping
         What the estimator wants to report of the problem.
+    unit : float
+        Power of two by which coefficients and objective are divided in the end: the costs were multiplied by it. Where
+        the sum of the coefficients is fixed, offset and objective are multiplied by it.
     """
 
     machine: Machine
@@ -161,8 +162,8 @@ class Target:
     balanced: bool
     samples: np.ndarray | None = None
     classes: ClassKernels | None = None
-    adjust: Callable[[Target, Solution, np.dtype], Solution] | None = None
     notes: Mapping[str, Any] = field(default_factory=dict)
+    unit: float = 1.0
 
 
 # what makes the problems of a fit from its kernels, and what says where each of them starts

@@ -107,9 +107,13 @@ def prepare_features(bank: KernelBank, X: Any, weight: np.ndarray | None, settin
     limit = default_limit() if settings.memory_limit is None else parse_bytes(settings.memory_limit)
     parts = list(maps.sources(X, limit))
     sources, members = [source for source, _ in parts], [kernels for _, kernels in parts]
-    raw = FeatureGram(sources, members, n_threads=settings.n_threads)
+    with np.errstate(over="ignore"):
+        raw = FeatureGram(sources, members, n_threads=settings.n_threads)
+        diag = raw.diag()
     share = np.full(n, 1.0 / n) if weight is None else weight / weight.sum()
-    diag = raw.diag()
+    if not np.isfinite(diag).all():
+        name = bank.names[int(np.argmin(np.isfinite(diag).all(axis=1)))]
+        raise ValueError(f"Kernel '{name}': the values have NaN or infinity among them.")
     # share' K_k share: all that the mean of a kernel asks for
     tables = FeatureOutputs(raw)
     tables.update(share)

@@ -79,13 +79,11 @@ def publish(fit: Fit) -> Model:
         weight = None if prepared.weight is None else prepared.weight[rows]
         gram = None if target.classes is None else gram_of(target, prepared.gram)
         shares.append(contributions(solution.weights, solution.outputs, weight, gram))
-        if target.adjust is not None:
-            solution = target.adjust(target, solution, prepared.gram.dtype)
-        if prepared.unit != 1.0:
+        if target.unit != 1.0:
             fixed = target.machine.total != 0.0
-            columns[-1] = columns[-1] / (1.0 if fixed else prepared.unit)
-            intercept = solution.intercept * (prepared.unit if fixed else 1.0)
-            solution = replace(solution, intercept=intercept, **in_units(vars(solution), fixed, prepared.unit))
+            columns[-1] = columns[-1] / (1.0 if fixed else target.unit)
+            intercept = solution.intercept * (target.unit if fixed else 1.0)
+            solution = replace(solution, intercept=intercept, **in_units(vars(solution), fixed, target.unit))
         found.append(solution)
         mixed.append(np.repeat(solution.weights[None], np.size(solution.intercept), axis=0))
     coef = columns[0] if len(columns) == 1 else np.hstack(columns)

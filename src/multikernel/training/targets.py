@@ -7,6 +7,7 @@ ovo    one problem per pair of classes, on their samples alone; the pairs vote, 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -43,6 +44,9 @@ from multikernel.training.core import Prepared, Target
 # losses by name; labels are numbers as well: the squared loss serves both
 CLASSIFICATION: Mapping[str, Loss] = named_losses("classification") | {"squared": Squared()}
 REGRESSION: Mapping[str, Loss] = named_losses("regression")
+# exponents of two of the costs. Above the one their fifth powers leave the range of float64; below the other, a third
+# more than the digits of float64, losses are linear, and coefficients are in proportion to the costs
+_LARGEST, _LINEAR_BELOW = np.finfo(float).maxexp // 5, 4 * np.finfo(float).machep // 3
 # losses whose machines have a version on explicit features
 _LINEAR = (Hinge, EpsilonInsensitive, Squared, SquaredHinge)
 
@@ -148,7 +152,7 @@ class Classification:
         """Return the problems on the prepared kernels."""
         products = None
         cost = sample_costs(self.owner, self.C, self.class_weight, self.classes, self.codes, self.weight)
-        cost = cost * prepared.unit
+        cost, unit = costs_in_range(self.owner, cost, prepared.unit, labels=True)
         if self.output_kernels is not None:
             products = class_kernels(self.output_kernels, self.classes, prepared.names, self.owner)
         scheme = self.multiclass if products is None else "products"
@@ -165,7 +169,9 @@ class Classification:
                     "their objects."
                 )
             machine = Descent(machine) if prepared.gram.kind == "features" else machine
-            targets.append(Target(machine, mixing_for(self.norm), name, self.fit_intercept, samples, products))
+            targets.append(
+                Target(machine, mixing_for(self.norm), name, self.fit_intercept, samples, products, unit=unit)
+            )
         return targets
 
     def on_kernels(self, prepared: Prepared, points: Sequence[Mapping[str, Any]]) -> Classification:
@@ -223,8 +229,30 @@ def sample_costs(
             raise ValueError(
                 f"The 'class_weight' parameter of {owner} must hold positive numbers. Got {class_weight!r} instead."
             )
-    cost = C * factors[codes]
-    return cost if weight is None else cost * weight
+    with np.errstate(over="ignore"):
+        cost = C * factors[codes]
+        return cost if weight is None else cost * weight
+
+
+def costs_in_range(
+    owner: str, cost: np.ndarray, unit: float = 1.0, labels: bool = False, what: str = "'C' times the sample weights"
+) -> tuple[np.ndarray, float]:
+    """Return the costs of kernels that were divided by ``unit``, and the factor that they were multiplied by.
+
+    That is the unit; for ``labels`` of -1 and 1, of which losses are linear where costs are very small, a power of two
+    that makes these costs larger. Costs that float64 cannot work with are refused, in a sentence about ``what``.
+    """
+    top, limits = float(cost.max()), np.finfo(float)
+    size, own = math.frexp(top)[1], math.frexp(unit)[1] - 1
+    above = top == np.inf or size + own > _LARGEST
+    if above or top == 0.0 or (not labels and size + own < limits.minexp):
+        end = min((_LARGEST if above else limits.minexp) - own, limits.maxexp - 1)
+        raise ValueError(
+            f"The costs of {owner}, {what}, must be at {'most' if above else 'least'} {math.ldexp(1.0, end):.0e} on "
+            f"kernels of this size: float64 cannot work with other costs. Got {top:.0e} instead."
+        )
+    power = max(own, _LINEAR_BELOW - size) if labels else own
+    return np.ldexp(cost, power), math.ldexp(1.0, power)
 
 
 @dataclass(frozen=True)
@@ -272,23 +300,25 @@ class Regression:
     def __call__(self, prepared: Prepared) -> Sequence[Target]:
         """Return the one problem."""
         loss = self._loss()
-        cost = np.full(len(self.y), float(self.C)) if self.weight is None else self.C * self.weight
-        machine = machine_for(loss, self.y, cost * prepared.unit, self.fit_intercept)
+        with np.errstate(over="ignore"):
+            cost = np.full(len(self.y), float(self.C)) if self.weight is None else self.C * self.weight
+        cost, unit = costs_in_range(self.owner, cost, prepared.unit)
+        machine = machine_for(loss, self.y, cost, self.fit_intercept)
         if machine is None:
             raise ValueError(
                 f"{self.owner} with loss={self.loss!r} takes one target. Got y of shape {self.y.shape}: use "
                 "loss='squared', sklearn.multioutput.MultiOutputRegressor or one fit for each."
             )
         machine = Descent(machine) if prepared.gram.kind == "features" else machine
-        return [Target(machine, mixing_for(self.norm), "regression", self.fit_intercept)]
+        return [Target(machine, mixing_for(self.norm), "regression", self.fit_intercept, unit=unit)]
 
 
 def one_problem(
-    make: Callable[[Prepared], Machine], norm: float, label: str, balanced: bool, **options: Any
+    make: Callable[[Prepared], Machine], norm: float, label: str, balanced: bool
 ) -> Callable[[Prepared], Sequence[Target]]:
     """Return a specification of one problem whose machine is made from the prepared kernels."""
 
     def targets(prepared: Prepared) -> Sequence[Target]:
-        return [Target(make(prepared), mixing_for(norm), label, balanced, **options)]
+        return [Target(make(prepared), mixing_for(norm), label, balanced, unit=prepared.unit)]
 
     return targets

@@ -88,9 +88,9 @@ def _watch(
 
     def tell(row: dict) -> None:
         a, intercept, fixed = row.pop("coef"), np.ravel(row.pop("intercept")), target.machine.total != 0.0
-        if prepared.unit != 1.0:
-            a, intercept = a / (1.0 if fixed else prepared.unit), intercept * (prepared.unit if fixed else 1.0)
-            row |= in_units({name: row[name] for name in ("upper", "lower", "primal")}, fixed, prepared.unit)
+        if (unit := target.unit) != 1.0:
+            a, intercept = a / (1.0 if fixed else unit), intercept * (unit if fixed else 1.0)
+            row |= in_units({name: row[name] for name in ("upper", "lower", "primal")}, fixed, unit)
         if show is not None:
             show(row)
 

@@ -25,13 +25,19 @@ from multikernel.kernels.base import ROUNDING
 _RIDGE = 1e-9
 
 
+def in_units_of_largest(T: np.ndarray) -> tuple[np.ndarray, float]:
+    """Return targets divided by a power of two, so that their fourth powers are in the range of float64, and that."""
+    unit = float(np.ldexp(1.0, np.frexp(np.abs(T).max())[1] - 1))
+    return T / unit, unit
+
+
 class _Aligned(KernelWeights):
     """Weights proportional to a_k / |K_k|."""
 
     _centred = True
 
     def _learn(self, gram, targets, tell):
-        T = targets.factor(self._centred)
+        T = in_units_of_largest(targets.factor(self._centred))[0]
         found = kernel_products(gram, T, targets.weight, centred=self._centred, cross=False, tell=tell)
         root = np.sqrt(targets.weight)[:, None]
         norms = np.sqrt(found.M) * np.linalg.norm((root * T).T @ (root * T))
@@ -133,10 +139,10 @@ class AlignFWeights(KernelWeights):
     """
 
     def _learn(self, gram, targets, tell):
-        T = targets.factor()
+        T, unit = in_units_of_largest(targets.factor())
         found = kernel_products(gram, T, targets.weight, tell=tell)
         v = nonnegative_minimiser(found.M, found.a)
-        self.objective_ = float(v @ found.M @ v - 2.0 * v @ found.a)
+        self.objective_ = float(v @ found.M @ v - 2.0 * v @ found.a) * unit * unit * unit * unit
         root = np.sqrt(targets.weight)[:, None]
         size = np.sqrt(max(v @ found.M @ v, 0.0)) * np.linalg.norm((root * T).T @ (root * T))
         self.alignment_ = float(_quotient(np.array([v @ found.a]), np.array([size]))[0])

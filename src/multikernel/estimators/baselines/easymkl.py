@@ -39,7 +39,7 @@ from multikernel.training.mixture import combined_kernel
 from multikernel.training.prepare import prepare
 from multikernel.training.publish import publish
 from multikernel.training.repair import repaired_if_met
-from multikernel.training.targets import labelled_problems
+from multikernel.training.targets import costs_in_range, labelled_problems
 
 
 @documented
@@ -126,6 +126,10 @@ class EasyMKLClassifier(ClassifierFace):
         samples = check_classes(self, X, y, sample_weight)
         settings, problems = self._settings(callback=self.callback), Problems.of(samples, self.lam)
         prepared = prepare(self.kernels, samples.X, samples.weight, settings)
+        size = float(prepared.gram.diag().max()) or 1.0
+        with np.errstate(over="ignore"):
+            cost = samples.ones / self.lam
+        costs_in_range(type(self).__name__, cost, size, labels=True, what="the sample weights over 'lam'")
         with single_threaded_blas():
             while True:
                 first = problems.first_stage(prepared.gram, settings)

@@ -63,6 +63,8 @@ class LinearFeatures:
         p = np.full(n, 1.0 / n) if weight is None else weight / weight.sum()
         for k in range(self.bank.n_kernels):
             Z, learned = self._raw(k, X), []
+            if not np.isfinite(np.einsum("id,id->i", Z, Z)).all():
+                raise ValueError(f"Kernel '{bank.names[k]}': the values have NaN or infinity among them.")
             self.constant[k] = _variance(Z, p)[0] <= 0.0
             for name in self.bank.steps:
                 step = _learn(name, Z, p)

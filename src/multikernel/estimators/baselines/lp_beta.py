@@ -23,7 +23,7 @@ from multikernel.solve import Recorder
 from multikernel.threads import single_threaded_blas
 from multikernel.training.prepare import prepare
 from multikernel.training.publish import GramInfo, contributions, expand
-from multikernel.training.targets import labelled_problems
+from multikernel.training.targets import costs_in_range, labelled_problems
 
 
 def each_of(rule: Rule, text: str) -> Rule:
@@ -151,6 +151,9 @@ class LPBetaClassifier(ClassifierFace):
         splits = self._splits(np.asarray(y).ravel(), samples.kept, codes)
         prepared = prepare(self.kernels, samples.X, samples.weight, settings)
         labels = np.column_stack([labels for labels, _, _ in labelled_problems(codes, samples.classes, "ovr")])
+        with np.errstate(over="ignore"):
+            size = float(prepared.gram.diag().max()) or 1.0
+            costs_in_range(type(self).__name__, np.max(self.C) * weight, size, labels=True)
         machines = _Machines(labels, codes, weight, np.ravel(self.C), splits, self.tol)
         with telling(settings, type(self).__name__) as tell:
             with single_threaded_blas():

@@ -58,7 +58,9 @@ def solve_lp_beta(
     """
     import highspy
 
-    A, n_weights = _margin_rows(scores, codes, per_class)
+    # in units of the largest score, a power of two: the solver takes numbers of moderate size only
+    unit = 2.0 ** (np.frexp(np.abs(scores).max())[1] - 1)
+    A, n_weights = _margin_rows(scores / unit, codes, per_class)
     p, n, _ = scores.shape
     lp = highspy.Highs()
     lp.setOptionValue("output_flag", False)
@@ -74,7 +76,9 @@ def solve_lp_beta(
         lp.addRow(1.0, 1.0, p, np.arange(u * p, (u + 1) * p, dtype=np.int32), np.ones(p))
     found = []
     for nu in nus:
-        cost = np.concatenate([np.zeros(n_weights), weight / (nu * weight.sum()), [-1.0]])
+        # not above one: at one already, no slack pays for the margin that it allows
+        slack = weight / np.maximum(nu * weight.sum(), weight)
+        cost = np.concatenate([np.zeros(n_weights), slack, [-1.0]])
         lp.changeColsCost(len(cost), np.arange(len(cost), dtype=np.int32), cost)
         lp.run()
         if lp.getModelStatus() != highspy.HighsModelStatus.kOptimal:
@@ -82,7 +86,7 @@ def solve_lp_beta(
         x = np.array(lp.getSolution().col_value)
         weights = np.maximum(x[:n_weights].reshape(-1, p), 0.0)
         weights /= weights.sum(axis=1, keepdims=True)
-        found.append(LPBeta(weights if per_class else weights[0], float(x[-1]), float(cost @ x)))
+        found.append(LPBeta(weights if per_class else weights[0], unit * float(x[-1]), unit * float(cost @ x)))
     return found
 
 

@@ -46,7 +46,7 @@ from multikernel.training.core import Settings
 from multikernel.training.prepare import prepare, warn_constant
 from multikernel.training.publish import GramInfo, contributions, expand
 from multikernel.training.repair import repaired_if_met
-from multikernel.training.targets import sample_costs
+from multikernel.training.targets import costs_in_range, sample_costs
 
 _OWN = {
     "gram": GRAM_OR_FEATURES,
@@ -151,7 +151,10 @@ class OnlineMKL(ClassifierFace):
         return Sample(samples.codes.astype(np.intp), cost * len(train) / total, train, held, total)
 
     def _run(self, blocks: Blocks, sample: Sample, settings: Settings) -> Result:
-        penalty = self._penalty(1.0 / (self.C * sample.total), power_for(blocks.n_blocks, self.block_norm))
+        with np.errstate(over="ignore"):
+            cost = np.full(1, self.C * sample.total)
+        costs_in_range(type(self).__name__, cost, what="'C' times the number of samples")
+        penalty = self._penalty(1.0 / float(cost[0]), power_for(blocks.n_blocks, self.block_norm))
         with telling(settings, settings.owner) as tell:
             return self._run_epochs(
                 blocks, sample, penalty, max_iter=self.max_iter, tol=self.tol, average=self.average,

@@ -257,6 +257,10 @@ class Run:
         (m, norms), blank = self.last(), np.zeros((self.blocks.n_samples, self.blocks.n_classes))
         zero = self.blocks.predictor(0.0 * m), self.blocks.known_outputs(0.0 * m)
         self._offer(self.sample.loss(blank), blank, 0.0 * norms, lambda: zero)
+        # a bound by the triangle inequality, of all coefficients as large as they may be: it is enough where C is small
+        share = self.sample.cost[self.sample.train] / len(self.sample.train)
+        lengths = share @ np.sqrt(2.0 * self.blocks.diag[self.sample.train])
+        self.lower = max(0.0, float(share.sum()) - self.penalty.conjugate(lengths))
         try:
             while self.epoch < max_iter:
                 self.visit()

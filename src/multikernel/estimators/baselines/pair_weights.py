@@ -10,6 +10,7 @@ ascent on the dual, mu = [theta]_+ / reg with theta = sum_e alpha_e t_e z_e; the
 
 from __future__ import annotations
 
+import math
 import warnings
 
 import numpy as np
@@ -107,24 +108,36 @@ class BinaryMKLWeights(KernelWeights):
 
     def _learn(self, gram, targets, tell):
         pairs: AllPairs | DrawnPairs
+        # kernels divided by their size and mu multiplied by it are the same problem, with reg divided by its square
+        limits, size = np.finfo(float), float(gram.diag().max())
+        power, own = max(math.frexp(size)[1], -1000), math.frexp(self.reg)[1]
+        if own - 2 * power < limits.minexp // 5:
+            raise ValueError(
+                f"The 'reg' parameter of {type(self).__name__} must be larger for kernels whose largest k(x, x) is "
+                f"{size:.0e}. Got {self.reg!r}: divide the kernels by their traces first."
+            )
+        # where reg is very large mu is in proportion to 1 / reg
+        reg = math.ldexp(self.reg, min(-2 * power, limits.maxexp // 5 - own))
+        gram = gram.rescaled(2.0**-power)
         if self.max_pairs is None:
             pairs = AllPairs(gram, targets, self.balanced)
         else:
             count = _PAIRS * gram.n_samples if isinstance(self.max_pairs, str) else self.max_pairs
             pairs = draw_pairs(gram, targets, count, self.balanced, check_random_state(self.random_state))
         self.n_pairs_ = len(pairs)
-        theta = self._ascend(pairs, gram.n_kernels, tell)
-        self.mu_ = np.maximum(theta, 0.0) / self.reg
-        if not self.mu_.any():
+        theta = self._ascend(pairs, gram.n_kernels, reg, tell)
+        theta = np.maximum(theta, 0.0)
+        self.mu_ = np.ldexp(theta, power) / self.reg
+        if not theta.any():
             warnings.warn(
                 "BinaryMKLWeights found no kernel that is larger within the classes than between them: all weights are "
                 "equal. Try kernels that are centred, normalize=['center', 'trace'].",
                 UserWarning,
                 stacklevel=3,
             )
-        return shares(self.mu_)
+        return shares(theta)
 
-    def _ascend(self, pairs: AllPairs | DrawnPairs, p: int, tell: Tell) -> np.ndarray:
+    def _ascend(self, pairs: AllPairs | DrawnPairs, p: int, reg: float, tell: Tell) -> np.ndarray:
         """Sweep over the pairs until the gap is closed; return theta at the best primal value.
 
         Ctrl-C passes through before the first certificate.
@@ -137,9 +150,9 @@ class BinaryMKLWeights(KernelWeights):
             while recorder.n_rows < self.max_iter and gap > self.tol:
                 for Z, labels, costs, at in pairs:
                     order = _order(len(labels), shuffle)
-                    ascend_pairs(Z, labels, costs, order, self.reg, alpha[at], theta)
-                mu = np.maximum(theta, 0.0) / self.reg
-                quad = 0.5 * self.reg * float(mu @ mu)
+                    ascend_pairs(Z, labels, costs, order, reg, alpha[at], theta)
+                mu = np.maximum(theta, 0.0) / reg
+                quad = 0.5 * reg * float(mu @ mu)
                 now = quad + sum(pair_loss(Z, labels, costs, mu) for Z, labels, costs, _ in pairs)
                 lower = max(lower, float(alpha.sum()) - quad)
                 if now < upper:

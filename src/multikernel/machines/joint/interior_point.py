@@ -147,6 +147,8 @@ class InteriorPoint:
         machine, S, Z = self.machine, self.S, self.Z
         barrier = Z / S
         gradient, bend = machine.derivatives(self.A)
+        if not np.isfinite(gradient).all():
+            raise LinAlgError("Rounding has put a coefficient on its bound.")
         D = barrier + bend
         if self.G is not None:
             system = LowRankSystem(self.G, D, machine.balanced)
@@ -203,13 +205,15 @@ class InteriorPoint:
 def interior_point(machine, combined: Combined, a: np.ndarray, f: np.ndarray, accuracy: float) -> np.ndarray:
     """Return coefficients within ``accuracy`` of the optimum, or the best that rounding allows, from feasible ones."""
     gap, b = inner_gap(machine, a, f, accuracy)
+    if gap <= max(accuracy, 0.0):
+        return a
     best, least = a, gap
     path = InteriorPoint(machine, combined, a, f, b, gap)
     for _ in range(MOST_FACTORISATIONS):
         try:
             t = path.step()
         except LinAlgError:
-            break
+            t = 0.0
         if path.products <= accuracy or t < 1e-8:
             new = machine.make_feasible(path.A)
             gap = inner_gap(machine, new, path.f + combined.apply(new - path.A), accuracy)[0]
