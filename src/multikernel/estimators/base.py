@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -67,6 +68,12 @@ class BaseMKL(_BaseComposition):
     classes_: np.ndarray
     # samples whose outputs a search has computed, and these outputs
     _known: tuple[Any, np.ndarray] | None = None
+
+    @classmethod
+    @cache
+    def _get_param_names(cls) -> list[str]:
+        """Return the names of the parameters; reading a signature takes as long as some steps of a small fit."""
+        return super()._get_param_names()
 
     def _store(self, own: dict[str, Any]) -> None:
         """Set the parameters from the local names of an initialiser."""

@@ -165,15 +165,18 @@ class Combined(ABC):
             self.cache["rows"] = HostRows(read_only(buffer), 1.0, have, self.diag, ensure)
         return self.cache["rows"]
 
+    def precision(self, single: bool) -> np.dtype:
+        """Return the precision of the storage, or single precision where that is asked for and K_beta in its range."""
+        info, mean = np.finfo(np.float32), float(self.diag.mean())
+        in_range = info.tiny / info.eps < mean < info.max * info.eps
+        return np.dtype(np.float32) if single and in_range else self.dtype
+
     def factor(self, idx: np.ndarray, diagonal: np.ndarray | float, single: bool = False) -> Cholesky | None:
         """Factorise K_beta[idx, idx] + diag(diagonal); None where that is not positive definite in its precision.
 
-        The precision is that of the storage; or single precision, at half the cost, where the caller says that this is
-        enough (``single``) and K_beta is in its range.
+        The precision is that of the storage or, where the caller says that this is enough (``single``), the lower one.
         """
-        info, mean = np.finfo(np.float32), float(self.diag[idx].mean())
-        in_range = info.tiny / info.eps < mean < info.max * info.eps
-        A = self.block(idx, np.dtype(np.float32) if single and in_range else None)
+        A = self.block(idx, self.precision(single))
         with np.errstate(over="ignore"):
             A.flat[:: len(A) + 1] += np.asarray(diagonal, A.dtype)
         try:

@@ -11,7 +11,7 @@ was solved. It also bounds lower(sum_t lambda_t a_t) from below, q being convex.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from importlib.util import find_spec
 
@@ -53,9 +53,9 @@ class CutModel:
         self.g: list[float] = []
         self.q: list[np.ndarray] = []
         self.a: list[np.ndarray | float] = []
-        # the best bound so far, and the mix of coefficients of which it is one
+        # the best bound so far, and what returns the mix of coefficients of which it is one
         self.lower = -np.inf
-        self.mix: np.ndarray | None = None
+        self.mix: Callable[[], np.ndarray] | None = None
         # the time at which each cut was added or last had a multiplier
         self._needed: list[int] = []
         self._clock = 0
@@ -85,7 +85,7 @@ class CutModel:
             self._needed[t] = self._clock
         value = float(lam @ np.array(self.g) - 0.5 * self.mixing.support(lam @ np.array(self.q))[0])
         if value > self.lower:
-            self.lower, self.mix = value, np.tensordot(lam, np.array(self.a), 1)
+            self.lower, self.mix = value, partial(np.tensordot, lam, self.a.copy(), 1)
         return value
 
     def minimise(self, known: np.ndarray | None = None) -> tuple[np.ndarray, float]:
@@ -96,17 +96,19 @@ class CutModel:
         default the uniform ones, and the bound is -inf.
         """
         g, Q, mixing = np.array(self.g), np.array(self.q), self.mixing
-        masters: list[Callable[[], Answer | None]] = []
-        if mixing.is_simplex:
-            masters.append(partial(matrix_game, g[:, None] - 0.5 * Q))
-        if isinstance(mixing, HasLinearRows):
-            masters.append(partial(minimise_linear, g, Q, mixing, self.kept))
-        elif isinstance(mixing, HasSupportCurvature):
-            masters.append(partial(minimise_smooth, g, Q, mixing))
-        if isinstance(mixing, HasConeRows) and find_spec("clarabel"):
-            masters.append(partial(minimise_conic, g, Q, mixing, self.kept))
+
+        def masters() -> Iterator[Callable[[], Answer | None]]:
+            if mixing.is_simplex:
+                yield partial(matrix_game, g[:, None] - 0.5 * Q)
+            if isinstance(mixing, HasLinearRows):
+                yield partial(minimise_linear, g, Q, mixing, self.kept)
+            elif isinstance(mixing, HasSupportCurvature):
+                yield partial(minimise_smooth, g, Q, mixing)
+            if isinstance(mixing, HasConeRows) and find_spec("clarabel"):
+                yield partial(minimise_conic, g, Q, mixing, self.kept)
+
         best, least, lower = known, np.inf, -np.inf
-        for master in masters:
+        for master in masters():
             try:
                 answer = master()
             except LinAlgError:
