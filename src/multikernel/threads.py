@@ -17,6 +17,8 @@ from operator import call
 from threading import Lock
 from typing import Any
 
+import numpy as np
+
 # bytes that a thread should read at least: waking a thread takes as long as reading some of them
 _WORTH_A_THREAD = 4 << 20
 # rows of a matrix worked on at once: more rows mean fewer calls, fewer rows smaller temporary arrays
@@ -121,5 +123,7 @@ class Team:
         parts = min(self.n_threads, n // grain)
         if item_bytes is not None:
             parts = min(parts, n * item_bytes // _WORTH_A_THREAD)
-        cuts = [n // grain * part // parts * grain for part in range(1, parts)]
-        return list(pairwise([0, *cuts, n])) if n else []
+        if parts < 2:
+            return [(0, n)] if n else []
+        cuts = n // grain * np.arange(1, parts) // parts * grain
+        return list(pairwise([0, *cuts.tolist(), n]))

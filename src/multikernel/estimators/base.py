@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -69,16 +68,11 @@ class BaseMKL(_BaseComposition):
     # samples whose outputs a search has computed, and these outputs
     _known: tuple[Any, np.ndarray] | None = None
 
-    @classmethod
-    @cache
-    def _get_param_names(cls) -> list[str]:
-        """Return the names of the parameters; reading a signature takes as long as some steps of a small fit."""
-        return super()._get_param_names()
-
     def _store(self, own: dict[str, Any]) -> None:
         """Set the parameters from the local names of an initialiser."""
-        for name in self._get_param_names():
-            setattr(self, name, own[name])
+        for name, value in own.items():
+            if name not in ("self", "__class__"):
+                setattr(self, name, value)
 
     # ---- parameters: name__gamma of the entries (name, kernel, columns)
 

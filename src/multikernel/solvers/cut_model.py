@@ -11,7 +11,7 @@ was solved. It also bounds lower(sum_t lambda_t a_t) from below, q being convex.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from importlib.util import find_spec
 
@@ -96,19 +96,17 @@ class CutModel:
         default the uniform ones, and the bound is -inf.
         """
         g, Q, mixing = np.array(self.g), np.array(self.q), self.mixing
-
-        def masters() -> Iterator[Callable[[], Answer | None]]:
-            if mixing.is_simplex:
-                yield partial(matrix_game, g[:, None] - 0.5 * Q)
-            if isinstance(mixing, HasLinearRows):
-                yield partial(minimise_linear, g, Q, mixing, self.kept)
-            elif isinstance(mixing, HasSupportCurvature):
-                yield partial(minimise_smooth, g, Q, mixing)
-            if isinstance(mixing, HasConeRows) and find_spec("clarabel"):
-                yield partial(minimise_conic, g, Q, mixing, self.kept)
-
+        masters: list[Callable[[], Answer | None]] = []
+        if mixing.is_simplex:
+            masters.append(partial(matrix_game, g[:, None] - 0.5 * Q))
+        if isinstance(mixing, HasLinearRows):
+            masters.append(partial(minimise_linear, g, Q, mixing, self.kept))
+        elif isinstance(mixing, HasSupportCurvature):
+            masters.append(partial(minimise_smooth, g, Q, mixing))
+        if isinstance(mixing, HasConeRows) and find_spec("clarabel"):
+            masters.append(partial(minimise_conic, g, Q, mixing, self.kept))
         best, least, lower = known, np.inf, -np.inf
-        for master in masters():
+        for master in masters:
             try:
                 answer = master()
             except LinAlgError:

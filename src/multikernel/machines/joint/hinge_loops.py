@@ -256,9 +256,10 @@ def balance_columns(A, upper, D, off, part, most, enough):
     """Make the column sums zero, up to ``enough``: the class of the largest sum gives to the class of the smallest one.
 
     Rows that have both entries off their bounds, by ``off_i`` at least, give first: at most a ``part`` of the way
-    to the bound, and at most 1 / (D_iu + D_iv). Then all rows do, at most ``most`` each.
+    to the bound, and at most 1 / (D_iu + D_iv). Then all rows do, at most ``most`` each. A class without samples, whose
+    entries have one sign, is left with rounding alone: its entries become zero.
 
-    Sets: A, of shape (n, c), at most ``upper``.
+    Sets: A, of shape (n, c), at most ``upper``, with row and column sums that are zero in exact arithmetic.
     """
     n, c = A.shape
     sums, room = A.sum(axis=0), np.empty(n)
@@ -286,6 +287,10 @@ def balance_columns(A, upper, D, off, part, most, enough):
             if share < 1.0 and total > 0.0:
                 break
         sums[u], sums[v] = A[:, u].sum(), A[:, v].sum()
+    for k in range(c):
+        if upper[:, k].max() <= 0.0:
+            A[:, k] = 0.0
+    settle_rows(A, upper, True)
 
 
 @njit(cache=True, nogil=True)

@@ -57,7 +57,6 @@ class RowMachine(Machine):
         self.scale = float(self.C.sum())
         self.floor = FLOOR * self.scale
         self._own = np.arange(self.n_samples), self.y
-        self._absent = np.flatnonzero(np.bincount(self.y, minlength=self.n_classes) == 0)
         self.upper = np.zeros((self.n_samples, self.n_classes))
         self.upper[self._own] = self.bounds = self.C
         # linear part of the dual value, that of the hinge
@@ -104,14 +103,13 @@ class RowMachine(Machine):
         always shrink, and the entries of a class of negative sum are further from their bounds than that sum. So a
         transfer from one class to another makes one sum zero, and at most c - 1 transfers are needed.
         """
-        if self.balanced:
-            with np.errstate(divide="ignore", over="ignore"):
-                D = np.zeros_like(a) + self.derivatives(a)[1]
-            off, part = (ON_BOUND * self.C, 1.0) if self.linear is True else (0.0 * self.C, 0.5)
-            balance_columns(a, self.upper, D, off, part, self.scale, 0.1 * ROUNDING * self.scale)
-            # entries of a class without samples have one sign: their sum of zero leaves rounding alone
-            a[:, self._absent] = 0.0
-        settle_rows(a, self.upper, self.balanced)
+        if not self.balanced:
+            settle_rows(a, self.upper, False)
+            return a
+        with np.errstate(divide="ignore", over="ignore"):
+            D = np.zeros_like(a) + self.derivatives(a)[1]
+        off, part = (ON_BOUND * self.C, 1.0) if self.linear is True else (0.0 * self.C, 0.5)
+        balance_columns(a, self.upper, D, off, part, self.scale, 0.1 * ROUNDING * self.scale)
         return a
 
     def free(self, a: np.ndarray, held: np.ndarray | bool = False) -> np.ndarray:
