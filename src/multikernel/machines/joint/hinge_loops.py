@@ -252,48 +252,6 @@ def add_block(W, at, T):
 
 
 @njit(cache=True, nogil=True)
-def balance_columns(A, upper, D, off, part, most, enough):
-    """Make the column sums zero, up to ``enough``: the class of the largest sum gives to the class of the smallest one.
-
-    Rows that have both entries off their bounds, by ``off_i`` at least, give first: at most a ``part`` of the way
-    to the bound, and at most 1 / (D_iu + D_iv). Then all rows do, at most ``most`` each. A class without samples, whose
-    entries have one sign, is left with rounding alone: its entries become zero.
-
-    Sets: A, of shape (n, c), at most ``upper``, with row and column sums that are zero in exact arithmetic.
-    """
-    n, c = A.shape
-    sums, room = A.sum(axis=0), np.empty(n)
-    for _ in range(4 * c):
-        u, v = np.argmax(sums), np.argmin(sums)
-        amount = min(sums[u], -sums[v])
-        if amount <= enough:
-            break
-        for first in (True, False):
-            total = 0.0
-            for i in range(n):
-                left, bend = upper[i, v] - A[i, v], D[i, u] + D[i, v]
-                if not first:
-                    room[i] = min(left, most)
-                elif A[i, u] < upper[i, u] and left > off[i]:
-                    room[i] = min(part * left, 1.0 / bend) if bend > 0.0 else part * left
-                else:
-                    room[i] = 0.0
-                total += room[i]
-            share = min(1.0, amount / total) if total > 0.0 else 0.0
-            for i in range(n):
-                A[i, u] -= share * room[i]
-                A[i, v] = min(A[i, v] + share * room[i], upper[i, v])
-            amount -= share * total
-            if share < 1.0 and total > 0.0:
-                break
-        sums[u], sums[v] = A[:, u].sum(), A[:, v].sum()
-    for k in range(c):
-        if upper[:, k].max() <= 0.0:
-            A[:, k] = 0.0
-    settle_rows(A, upper, True)
-
-
-@njit(cache=True, nogil=True)
 def settle_rows(A, upper, columns):
     """Round A so that all its rows, and its ``columns`` if asked for, sum to zero in exact arithmetic.
 

@@ -18,7 +18,7 @@ import numpy as np
 from multikernel.gram.base import Outputs
 from multikernel.gram.combined import Combined
 from multikernel.machines.base import BIASES, FLOOR, ON_BOUND, PENALTY, ROUNDING, Curvature, Machine, inner_gap
-from multikernel.machines.joint.hinge_loops import CONVERGED, NEEDS_ROWS, balance_columns, project_rows, settle_rows
+from multikernel.machines.joint.hinge_loops import CONVERGED, NEEDS_ROWS, project_rows, settle_rows
 from multikernel.machines.joint.interior_point import FIRM, interior_point
 from multikernel.machines.joint.newton_systems import ClassBlocksNewtonSystem, DifferencesNewtonSystem
 
@@ -57,6 +57,7 @@ class RowMachine(Machine):
         self.scale = float(self.C.sum())
         self.floor = FLOOR * self.scale
         self._own = np.arange(self.n_samples), self.y
+        self._absent = np.flatnonzero(np.bincount(self.y, minlength=self.n_classes) == 0)
         self.upper = np.zeros((self.n_samples, self.n_classes))
         self.upper[self._own] = self.bounds = self.C
         # linear part of the dual value, that of the hinge
@@ -97,20 +98,39 @@ class RowMachine(Machine):
         return self._balance(out)
 
     def _balance(self, a: np.ndarray) -> np.ndarray:
-        """Make the column sums zero, in place.
+        """Make the column sums zero, in place: the class of the largest sum gives to the class of the smallest one.
 
         Sums of rows and columns are then zero in exact arithmetic; without biases those of the rows. An entry may
         always shrink, and the entries of a class of negative sum are further from their bounds than that sum. So a
-        transfer from one class to another makes one sum zero, and at most c - 1 transfers are needed.
+        transfer makes one sum zero, and at most c - 1 transfers are needed. Rows that have both entries off their
+        bounds give first.
         """
-        if not self.balanced:
-            settle_rows(a, self.upper, False)
-            return a
-        with np.errstate(divide="ignore", over="ignore"):
-            D = np.zeros_like(a) + self.derivatives(a)[1]
-        off, part = (ON_BOUND * self.C, 1.0) if self.linear is True else (0.0 * self.C, 0.5)
-        balance_columns(a, self.upper, D, off, part, self.scale, 0.1 * ROUNDING * self.scale)
+        sums = a.sum(axis=0)
+        for _ in range(4 * self.n_classes if self.balanced else 0):
+            u, v = int(np.argmax(sums)), int(np.argmin(sums))
+            amount = min(sums[u], -sums[v])
+            if amount <= 0.1 * ROUNDING * self.scale:
+                break
+            for first in (True, False):
+                room = self._room(a, u, v) if first else np.minimum(self.upper[:, v] - a[:, v], self.scale)
+                total = float(room.sum())
+                share = min(1.0, amount / total) if total > 0 else 0.0
+                a[:, u] -= share * room
+                a[:, v] = np.minimum(a[:, v] + share * room, self.upper[:, v])
+                amount -= share * total
+                if share < 1.0 and total > 0:
+                    break
+            sums[u], sums[v] = a[:, u].sum(), a[:, v].sum()
+        if self.balanced:
+            # entries of a class without samples have one sign: their sum of zero leaves rounding alone
+            a[:, self._absent] = 0.0
+        settle_rows(a, self.upper, self.balanced)
         return a
+
+    def _room(self, a: np.ndarray, u: int, v: int) -> np.ndarray:
+        """Return how much class u may give to class v in each row: nothing where one of them is on its bound."""
+        room = self.upper[:, v] - a[:, v]
+        return room * ((a[:, u] < self.upper[:, u]) & (room > ON_BOUND * self.C))
 
     def free(self, a: np.ndarray, held: np.ndarray | bool = False) -> np.ndarray:
         """Return which entries are off their bounds and not ``held``, in rows with at least two of them, (n, c)."""
