@@ -10,6 +10,7 @@ from itertools import islice
 import numpy as np
 
 from multikernel.certificate import Best
+from multikernel.machines.base import BIASES
 from multikernel.problem import Point, Problem, Start
 from multikernel.solution import CONVERGED, INTERRUPTED, MAX_ITER, SETTLED, STALLED, Solution
 from multikernel.solvers import Solver, choose_solver
@@ -79,9 +80,9 @@ def solve(
     point = Point(problem, *given)
     best = Best(tol)
     if algorithm.certifies_start or max_iter == 0:
-        # the intercepts of a start need no more digits than the result
+        # the intercepts of a start need no more digits than the result, those of a cold one a share of its gap
         dual = problem.machine.dual(point.a) - 0.5 * problem.mixing.support(point.q)[0]
-        point.accuracy = tol * max(dual, 0.0)
+        point.accuracy = max(tol * dual, BIASES * (problem.machine.scale - dual) if start is None else 0.0)
         best.take(point)
         if start is not None and max_iter and best.certificate.relative > 1.0:
             # a lower bound below zero: the start is dropped if its upper bound is not better than the cold one either

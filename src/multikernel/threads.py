@@ -123,5 +123,7 @@ class Team:
         parts = min(self.n_threads, n // grain)
         if item_bytes is not None:
             parts = min(parts, n * item_bytes // _WORTH_A_THREAD)
-        cuts = n // grain * np.arange(1, parts) // max(1, parts) * grain
-        return list(pairwise([0, *cuts.tolist(), n])) if n else []
+        if parts < 2:
+            return [(0, n)] if n else []
+        cuts = n // grain * np.arange(1, parts) // parts * grain
+        return list(pairwise([0, *cuts.tolist(), n]))

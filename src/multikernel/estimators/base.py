@@ -70,8 +70,9 @@ class BaseMKL(_BaseComposition):
 
     def _store(self, own: dict[str, Any]) -> None:
         """Set the parameters from the local names of an initialiser."""
-        for name in self._get_param_names():
-            setattr(self, name, own[name])
+        for name, value in own.items():
+            if name not in ("self", "__class__"):
+                setattr(self, name, value)
 
     # ---- parameters: name__gamma of the entries (name, kernel, columns)
 

@@ -80,8 +80,11 @@ def check_classes(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Samples
     """Return valid samples of at least two classes."""
     X = check_samples(estimator, X, reset=True)
     y = check_targets(estimator, X, y)
-    check_classification_targets(y)
-    return with_classes(type(estimator).__name__, kept_samples(X, y, sample_weight))
+    samples = with_classes(type(estimator).__name__, kept_samples(X, y, sample_weight))
+    if y.dtype.kind not in "biU" or 2 * len(samples.classes) > len(y):
+        # integers and texts are classes in any case: only very many of them are worth a warning
+        check_classification_targets(y)
+    return samples
 
 
 def check_regression(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Samples:
@@ -130,7 +133,7 @@ def check_samples(estimator: Any, X: Any, *, reset: bool) -> Any:
 def check_targets(estimator: Any, X: Any, y: Any) -> np.ndarray:
     """Return the targets as a 1-D array, one per sample."""
     if y is not None:
-        y = column_or_1d(y, warn=True)
+        y = y if isinstance(y, np.ndarray) and y.ndim == 1 and y.dtype.kind in "biufU" else column_or_1d(y, warn=True)
         check_consistent_length(X, y)
     return check_labels(type(estimator).__name__, y, _num_samples(X))
 

@@ -165,15 +165,23 @@ class Combined(ABC):
             self.cache["rows"] = HostRows(read_only(buffer), 1.0, have, self.diag, ensure)
         return self.cache["rows"]
 
+    def precision(self, single: bool, diagonal: np.ndarray | float = 0.0) -> np.dtype:
+        """Return single precision where it is asked for, else that of the storage, for K_beta + diag(diagonal).
+
+        Double precision where the matrix is not in the range of single precision.
+        """
+        info = np.finfo(np.float32)
+        largest = max(float(self.diag.max()), float(np.max(diagonal)))
+        in_range = info.tiny / info.eps < self.diag.mean() and largest < info.max * info.eps
+        return np.dtype(np.float32 if single else self.dtype) if in_range else np.dtype(np.float64)
+
     def factor(self, idx: np.ndarray, diagonal: np.ndarray | float, single: bool = False) -> Cholesky | None:
         """Factorise K_beta[idx, idx] + diag(diagonal); None where that is not positive definite in its precision.
 
         The precision is that of the storage; or single precision, at half the cost, where the caller says that this is
-        enough (``single``). Where the matrix is not in the range of single precision it is double precision.
+        enough (``single``).
         """
-        info, diag = np.finfo(np.float32), self.diag[idx]
-        in_range = info.tiny / info.eps < diag.mean() and max(diag.max(), np.max(diagonal)) < info.max * info.eps
-        A = self.block(idx, np.dtype(np.float32 if single else self.dtype) if in_range else np.dtype(np.float64))
+        A = self.block(idx, self.precision(single, diagonal))
         A.flat[:: len(A) + 1] += np.asarray(diagonal, A.dtype)
         try:
             return Cholesky(A, self.team)

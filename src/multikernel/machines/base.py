@@ -32,6 +32,8 @@ from multikernel.losses import loss_name
 FLOOR = 1e-13
 # relative rounding of a sum of many terms
 ROUNDING = 1e-15
+# share of an accuracy to which the best biases are found: a smaller one takes iterations, a larger one shows in the gap
+BIASES = 0.01
 # relative distance from a bound below which a coefficient counts as being on it
 ON_BOUND = 1e-9
 # iterations of a loop that ends by itself: a limit that no run should reach

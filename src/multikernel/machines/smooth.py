@@ -13,6 +13,7 @@ Reference: Sonnenburg et al. 2005, (8) and (9), for strictly convex differentiab
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from multikernel.gram.base import Outputs
 from multikernel.gram.combined import Combined
 from multikernel.losses import Huber, Loss, SquaredHinge
 from multikernel.losses.base import FAR
-from multikernel.machines.base import FLOOR, MOST_FACTORISATIONS, PATIENCE, Curvature, Machine
+from multikernel.machines.base import BIASES, FLOOR, MOST_FACTORISATIONS, PATIENCE, ROUNDING, Curvature, Machine
 from multikernel.machines.box_interior import solve_inside
 from multikernel.machines.box_loops import settle
 from multikernel.machines.weighted_inverse import WeightedInverse
@@ -98,7 +99,7 @@ class Smooth(Machine):
             return -float(np.sum(self.C * self.loss.conjugate(a / self.C, self.y)))
 
     def primal(self, f, quad, accuracy=0.0, a=None):
-        b = self.best_intercept(f)
+        b = self.best_intercept(f, accuracy)
         return 0.5 * quad + float(self.value(f + b).sum()), b
 
     def risk(self, out, b, error):
@@ -108,27 +109,33 @@ class Smooth(Machine):
         if not self.balanced:
             return np.clip(a, self.lo, self.hi)
 
+        small = ROUNDING * float(np.abs(a).sum())
+
         def moved(t):
             return np.clip(a - t * self.C, self.lo, self.hi)
 
-        def rate(t):
-            shifted = a - t * self.C
-            return float(self.C[(shifted > self.lo) & (shifted < self.hi)].sum())
+        def falls(t):
+            now = moved(t)
+            return -float(now.sum()), float(self.C[(now > self.lo) & (now < self.hi)].sum())
 
-        # the sum falls in t
-        t = _root(lambda t: -float(moved(t).sum()), rate, 0.0, 1e-15 * float(np.abs(a).sum()))
-        a = moved(t)
+        a = moved(_root(falls, 0.0, lambda total, rate: abs(total) <= small))
         settle(a, self.lo, self.hi, 0.0, (a > self.lo) & (a < self.hi))
         return a
 
-    def best_intercept(self, f: np.ndarray, near: float = 0.0) -> float:
-        """Return the b that minimises sum_i l_i(f_i + b), looked for from ``near``; zero without an intercept."""
+    def best_intercept(self, f: np.ndarray, accuracy: float = 0.0, near: float = 0.0) -> float:
+        """Return the b that minimises sum_i l_i(f_i + b), looked for from ``near``; zero without an intercept.
+
+        The sum is above the least by a small share of ``accuracy``, or by rounding.
+        """
         if not self.balanced:
             return 0.0
-        return _root(
-            lambda b: float(self.gradient(f + b).sum()), lambda b: float(self.hessian(f + b).sum()),
-            near, 1e-13 * float(np.abs(self.gradient(f + near)).sum()),
-        )  # fmt: skip
+        # a quadratic with this slope at b is slope^2 / (2 bend) above its minimum
+        enough = math.sqrt(2.0 * max(BIASES * accuracy, FLOOR**2 * self.scale))
+
+        def slopes(b):
+            return float(self.gradient(f + b).sum()), float(self.hessian(f + b).sum())
+
+        return _root(slopes, near, lambda slope, bend: abs(slope) <= enough * math.sqrt(bend))
 
     def solve(self, combined, a, f, accuracy):
         """Newton steps with line search until the gap of the repaired a is below ``accuracy``.
@@ -136,21 +143,22 @@ class Smooth(Machine):
         Where a few steps are not enough for a loss with kinks in its slope, its dual, a quadratic programme with
         bounds, is solved by an interior-point method.
         """
-        b = self.best_intercept(f)
-        for step in range(PATIENCE if self.bounded else MOST_FACTORISATIONS):
+        b = self.best_intercept(f, accuracy)
+        for _ in range(PATIENCE if self.bounded else MOST_FACTORISATIONS):
+            a, f, b, progress = self._newton_step(combined, a, f, b)
             feasible = self.make_feasible(a)
             there = f if np.array_equal(feasible, a) else f + combined.apply(feasible - a)
-            if step and self._inner_gap(feasible, there, b) <= accuracy:
+            if self._inner_gap(feasible, there, b, accuracy) <= accuracy:
                 return feasible
-            a, f, b, progress = self._newton_step(combined, a, f, b)
             if not progress:
                 break
-        a = self.make_feasible(a)
-        return solve_inside(self, combined, a, combined.apply(a), accuracy)[0] if self.bounded else a
+        if self.bounded:
+            return solve_inside(self, combined, feasible, combined.apply(feasible), accuracy)[0]
+        return feasible
 
-    def _inner_gap(self, a: np.ndarray, f: np.ndarray, b: float) -> float:
+    def _inner_gap(self, a: np.ndarray, f: np.ndarray, b: float, accuracy: float) -> float:
         """Sum over samples of l_i(f_i + b) + l_i*(-a_i) + a_i f_i, b the best intercept, looked for near ``b``."""
-        b = self.best_intercept(f, b)
+        b = self.best_intercept(f, accuracy, b)
         return float(self.value(f + b).sum() + a @ f) - self.dual(a)
 
     def _newton_step(self, combined, a, f, b):
@@ -212,19 +220,18 @@ class Smooth(Machine):
         return Curvature(0.5 * (H + H.T), np.arange(self.n_samples), Z, correction)
 
 
-def _root(slope, derivative, x: float, small: float) -> float:
-    """Return where a non-decreasing function of one number becomes zero, to ``small`` or to rounding.
+def _root(both: Callable, x: float, done: Callable) -> float:
+    """Return where a non-decreasing function of one number becomes zero, so nearly that it is ``done``, or to rounding.
 
-    Newton's method; where its step leaves the interval that is known to hold the root, and at every fourth step, the
-    interval is halved instead.
+    ``both`` returns the value and the derivative. Newton's method; where its step leaves the interval that is known to
+    hold the root, and at every fourth step, the interval is halved instead.
     """
     low, high, step = -math.inf, math.inf, max(1.0, abs(x))
     for k in range(200):
-        value = slope(x)
-        if abs(value) <= small or not math.isfinite(value):
+        value, steep = both(x)
+        if done(value, steep) or not math.isfinite(value):
             break
         low, high = (x, high) if value < 0 else (low, x)
-        steep = derivative(x)
         new = x - value / steep if steep > 0 else -math.copysign(math.inf, value)
         known = high - low < math.inf
         if known and (k % 4 == 3 or not low < new < high):

@@ -9,7 +9,7 @@ beyond the contracts: those of a machine are listed in ``multikernel.machines.ba
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from importlib import import_module
@@ -52,8 +52,8 @@ class Step:
     ----------
     lower : float
         A lower bound on the optimum found on the way, such as the minimum of a model of cuts.
-    mix : ndarray, optional
-        Coefficients of which it is a bound: those of the cuts, mixed by their multipliers.
+    mix : callable, optional
+        Returns coefficients of which it is a bound: those of the cuts, mixed by their multipliers.
     extra : mapping
         Further columns of the history.
     done : bool
@@ -65,7 +65,7 @@ class Step:
     """
 
     lower: float = -np.inf
-    mix: np.ndarray | None = None
+    mix: Callable[[], np.ndarray] | None = None
     extra: dict[str, Any] = field(default_factory=dict)
     done: bool = False
     settled: bool = False
@@ -229,7 +229,7 @@ def iterate(point: Point, solver: Solver, best: Best) -> Iterator[tuple[Step, Ce
         if best.met and best.own.computed > best.tol and best.own.gap > 0.3 * before and step.mix is not None:
             # one attempt counts as one step
             idle, gap = best.idle, best.own.gap
-            _finish(point.problem, step.mix, best)
+            _finish(point.problem, step.mix(), best)
             best.idle = idle if best.own.gap > 0.9 * gap else 0
         yield step, now
         if step.done:

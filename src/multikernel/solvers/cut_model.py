@@ -53,9 +53,9 @@ class CutModel:
         self.g: list[float] = []
         self.q: list[np.ndarray] = []
         self.a: list[np.ndarray | float] = []
-        # the best bound so far, and the mix of coefficients of which it is one
+        # the best bound so far, and what returns the mix of coefficients of which it is one
         self.lower = -np.inf
-        self.mix: np.ndarray | None = None
+        self.mix: Callable[[], np.ndarray] | None = None
         # the time at which each cut was added or last had a multiplier
         self._needed: list[int] = []
         self._clock = 0
@@ -85,7 +85,7 @@ class CutModel:
             self._needed[t] = self._clock
         value = float(lam @ np.array(self.g) - 0.5 * self.mixing.support(lam @ np.array(self.q))[0])
         if value > self.lower:
-            self.lower, self.mix = value, np.tensordot(lam, np.array(self.a), 1)
+            self.lower, self.mix = value, partial(np.tensordot, lam, self.a.copy(), 1)
         return value
 
     def minimise(self, known: np.ndarray | None = None) -> tuple[np.ndarray, float]:

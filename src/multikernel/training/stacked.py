@@ -162,11 +162,10 @@ def _in_place(stack: KernelStack) -> bool:
 
 def _readable(stack: KernelStack) -> np.ndarray | list[np.ndarray]:
     """Return the caller's matrices with contiguous rows: a symmetric matrix may be read by its columns."""
-    kernels = stack.train_kernels()
     if isinstance(stack._data, np.ndarray) and stack._data.dtype == stack.dtype:
         whole = stack.train_stack()
         return whole if whole.strides[2] == whole.itemsize else whole.transpose(0, 2, 1)
-    return [K if K.strides[1] == K.itemsize else K.T for K in kernels]
+    return [K if K.strides[1] == K.itemsize else K.T for K in stack.train_kernels()]
 
 
 def gather_square(stack: KernelStack, team: Team, out: np.ndarray) -> Sums:

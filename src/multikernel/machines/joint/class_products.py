@@ -110,7 +110,7 @@ class ProductCrammerSinger(CrammerSinger):
     blocks = ProductClassBlocks
     separable = False
 
-    def _newton_moves(self, combined, free, R, D=None):
+    def _newton_moves(self, combined, free, R, D, rough):
         blocks = ProductNewtonSystem(combined, _limited(free), self.balanced)
         return blocks.rows, blocks.solve(R)
 

@@ -61,11 +61,19 @@ class DifferencesNewtonSystem:
         Whether columns keep their sums.
     diagonal : ndarray of shape (n, c), optional
         D, where the quadratic form is tr Z'KZ + sum_iu D_iu Z_iu^2.
+    single : bool
+        Whether single precision will do.
     """
 
     def __init__(
-        self, combined: Combined, free: np.ndarray, balanced: bool, diagonal: np.ndarray | None = None
+        self,
+        combined: Combined,
+        free: np.ndarray,
+        balanced: bool,
+        diagonal: np.ndarray | None = None,
+        single: bool = False,
     ) -> None:
+        self.kind = combined.precision(single, 0.0 if diagonal is None else diagonal)
         self.rows, self.c = np.flatnonzero(free.any(axis=1)), free.shape[1]
         base = free.argmax(axis=1)
         rest = free.copy()
@@ -91,7 +99,7 @@ class DifferencesNewtonSystem:
         """Return the matrix of the unknowns. In a row D is sum_u D_u x_u^2 + D_v (sum_u x_u)^2."""
         K, team, m = combined.host_rows(), combined.team, len(self.i)
         K.ensure(self.rows)
-        M = np.empty((m, m), combined.dtype)
+        M = np.empty((m, m), self.kind)
         calls = []
         for lo, hi in team.split(m, 32):
             calls.append(partial(self._fill, combined, K, lo, hi, M))
@@ -128,7 +136,7 @@ class ClassBlocksNewtonSystem:
 
     Parameters
     ----------
-    combined, free, balanced, diagonal
+    combined, free, balanced, diagonal, single
         As in the class above.
     held : ndarray of shape (n, c), optional
         For entries that are not free and nevertheless move: move by right-hand side, without the kernel's part; in
@@ -142,15 +150,18 @@ class ClassBlocksNewtonSystem:
         balanced: bool,
         diagonal: np.ndarray | None = None,
         held: np.ndarray | None = None,
+        single: bool = False,
     ) -> None:
         self.rows = np.flatnonzero(free.any(axis=1)) if held is None else np.arange(len(free))
-        self.free, self.kind = free[self.rows], combined.dtype if held is None else np.dtype(np.float64)
-        self.held = held
+        self.free, self.held = free[self.rows], held
+        self.kind = np.dtype(np.float64)
+        if held is None:
+            self.kind = combined.precision(single, 0.0 if diagonal is None else diagonal)
         # positions, among the rows, of each class's free entries
         self.at = [np.flatnonzero(column) for column in self.free.T]
         self.team, K = combined.team, combined.host_rows()
         K.ensure(self.rows)
-        self.ridges = RIDGES[combined.dtype.char]
+        self.ridges = RIDGES[min(combined.dtype, self.kind, key=lambda kind: kind.itemsize).char]
         D = np.zeros(free.shape) if diagonal is None else diagonal
         free_rows = [self.rows[at] for at in self.at]
         calls = [partial(self._inverse, combined, K, u, idx, D[idx, u]) for u, idx in enumerate(free_rows)]

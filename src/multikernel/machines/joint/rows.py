@@ -17,15 +17,13 @@ import numpy as np
 
 from multikernel.gram.base import Outputs
 from multikernel.gram.combined import Combined
-from multikernel.machines.base import FLOOR, ON_BOUND, PENALTY, ROUNDING, Curvature, Machine, inner_gap
+from multikernel.machines.base import BIASES, FLOOR, ON_BOUND, PENALTY, ROUNDING, Curvature, Machine, inner_gap
 from multikernel.machines.joint.hinge_loops import CONVERGED, NEEDS_ROWS, project_rows, settle_rows
 from multikernel.machines.joint.interior_point import FIRM, interior_point
 from multikernel.machines.joint.newton_systems import ClassBlocksNewtonSystem, DifferencesNewtonSystem
 
 # row steps of a partial solve for each step asked for: more of them cost row steps and save passes over the kernels
 _BURST = 10
-# share of an accuracy to which the best biases are found: a smaller one takes iterations, a larger one shows in the gap
-BIASES = 0.01
 # row steps per sample after which the gap must have halved: fewer begin Newton's method where rows would be faster
 _PATIENCE = 50
 # share of the change of A, times the diagonal, by which slopes move when the column sums are made zero: a guess that
@@ -107,8 +105,8 @@ class RowMachine(Machine):
         transfer makes one sum zero, and at most c - 1 transfers are needed. Rows that have both entries off their
         bounds give first.
         """
+        sums = a.sum(axis=0)
         for _ in range(4 * self.n_classes if self.balanced else 0):
-            sums = a.sum(axis=0)
             u, v = int(np.argmax(sums)), int(np.argmin(sums))
             amount = min(sums[u], -sums[v])
             if amount <= 0.1 * ROUNDING * self.scale:
@@ -124,6 +122,7 @@ class RowMachine(Machine):
                 amount -= share * total
                 if share < 1.0 and total > 0:
                     break
+            sums[u], sums[v] = a[:, u].sum(), a[:, v].sum()
         if self.balanced:
             # entries of a class without samples have one sign: their sum of zero leaves rounding alone
             a[:, self._absent] = 0.0
@@ -191,18 +190,18 @@ class RowMachine(Machine):
         return interior_point(self, combined, a, f, accuracy)
 
     def _newton_moves(
-        self, combined: Combined, free: np.ndarray, R: np.ndarray, D: np.ndarray | None = None
+        self, combined: Combined, free: np.ndarray, R: np.ndarray, D: np.ndarray | None, rough: bool
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the rows with free entries and the Newton moves of k right-hand sides R there, (m, c, k).
 
-        D, of shape (n, c), is a diagonal to be added to the matrix. Of the two forms of the system the one of fewer
-        operations is taken.
+        D, of shape (n, c), is a diagonal to be added to the matrix; without it ``rough`` moves are found in single
+        precision. Of the two forms of the system the one of fewer operations is taken.
         """
         counts = free.sum(axis=0).astype(float)
         rows = np.flatnonzero(free.any(axis=1))
         blocks = 3.0 * np.sum(counts**3) + float(len(rows)) ** 3
         system = ClassBlocksNewtonSystem if (counts.sum() - len(rows)) ** 3 > blocks else DifferencesNewtonSystem
-        return rows, system(combined, free, self.balanced, D).solve(R)
+        return rows, system(combined, free, self.balanced, D, single=rough and D is None).solve(R)
 
     # ---- second order
 
@@ -227,7 +226,7 @@ class RowMachine(Machine):
         if not free.any():
             return Curvature(np.zeros((p, p)), np.zeros(0, np.intp), np.zeros((0, c, p)), np.zeros((0, c)))
         R = np.concatenate([F, np.where(free, R, 0.0)[None]])
-        rows, Z = self._newton_moves(combined, free, R, D if isinstance(D, np.ndarray) else None)
+        rows, Z = self._newton_moves(combined, free, R, D if isinstance(D, np.ndarray) else None, rough)
         H = np.ascontiguousarray(F[:, rows]).reshape(p, -1) @ Z[..., :p].reshape(-1, p)
         return Curvature(0.5 * (H + H.T), rows, Z[..., :p], Z[..., p])
 
