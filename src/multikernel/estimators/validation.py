@@ -14,7 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, _check_y, _num_samples, validate_data
 
 from multikernel.gram.stack import KernelStack, stack_kernels
-from multikernel.gram.storage import KINDS, parse_bytes
+from multikernel.gram.storage import KINDS, TorchStorage, parse_bytes
 from multikernel.kernels.bank import take_rows
 from multikernel.kernels.class_kernels import OutputKernels
 from multikernel.kernels.inputs import is_frame, is_numeric
@@ -194,8 +194,8 @@ def check_weight(X: Any, sample_weight: Any) -> np.ndarray:
 
 def _check_stack(estimator: Any, X: Any, reset: bool) -> KernelStack:
     if not isinstance(X, KernelStack):
-        if not isinstance(X, np.ndarray) or X.ndim != 3 or (reset and X.shape[1] != X.shape[2]):
-            shape = f"an array of shape {X.shape}" if isinstance(X, np.ndarray) else type(X).__name__
+        if not hasattr(X, "__dlpack__") or X.ndim != 3 or (reset and X.shape[1] != X.shape[2]):
+            shape = f"an array of shape {X.shape}" if hasattr(X, "shape") else type(X).__name__
             raise ValueError(
                 "With kernels='precomputed' X must be stack_kernels(...) of square matrices, or an array of "
                 f"shape (n_kernels, n_rows, n_train). Got {shape} instead."
@@ -316,7 +316,7 @@ RULES: dict[str, Rule] = {
     "class_weight": Rule(
         "None, 'balanced' or a dict from classes to weights", (Mapping,), words=("balanced",), none=True
     ),
-    "gram": one_of("auto", *(kind for kind in KINDS if kind != "features")),
+    "gram": replace(one_of("auto", *(kind for kind in KINDS if kind != "features")), kinds=(TorchStorage,)),
     "memory_limit": Rule("None, a positive number of bytes or a text such as '2GB'", none=True, check=parse_bytes),
     "verbose": Rule("a non-negative integer", (Integral, bool), 0.0),
     "callback": Rule("None or a callable", (Callable,), none=True),  # type: ignore[arg-type]
@@ -324,7 +324,7 @@ RULES: dict[str, Rule] = {
 }
 
 # of the estimators that also work on explicit features
-GRAM_OR_FEATURES = one_of("auto", *KINDS)
+GRAM_OR_FEATURES = replace(one_of("auto", *KINDS), kinds=(TorchStorage,))
 
 
 def check_parameters(estimator: Any, /, **own: Rule) -> None:

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from multikernel.gram.base import Gram
+from multikernel.gram.storage import TorchStorage
 from multikernel.kernels.class_kernels import ClassKernels
 from multikernel.kernels.fitted_normalizer import FittedNormalizer
 from multikernel.machines.base import Machine
@@ -39,7 +40,7 @@ class Settings:
         Steps of the normalisation.
     psd : {"error", "clip", "shift", "flip"}
         What to do about an indefinite kernel.
-    gram : str
+    gram : str or TorchStorage
         Storage asked for.
     memory_limit : float, str or None
         Memory that kernels may take.
@@ -63,7 +64,7 @@ class Settings:
     owner: str
     normalize: Any = None
     psd: str = "error"
-    gram: str = "auto"
+    gram: str | TorchStorage = "auto"
     memory_limit: float | str | None = None
     n_threads: int = 1
     verbose: int = 0

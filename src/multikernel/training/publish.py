@@ -21,16 +21,22 @@ class GramInfo:
     Attributes
     ----------
     kind : str
-        "dense", "lazy" or "memmap".
+        "dense", "lazy", "memmap", "features" or "torch".
     dtype : str
         Precision of the entries.
     nbytes : int
         Bytes of kernels held beside the caller's own at the end of the fit.
+    device : str
+        Where they were: "host", or a device of PyTorch.
+    recomputed : bool
+        Whether kernels on a device were computed whenever they were read.
     """
 
     kind: str
     dtype: str
     nbytes: int
+    device: str = "host"
+    recomputed: bool = False
 
 
 @dataclass(frozen=True)
@@ -93,7 +99,7 @@ def publish(fit: Fit) -> Model:
         "dual_coef_": own[:, 0] if single else np.ascontiguousarray(own.T),
         "intercept_": float(intercepts[0]) if single else intercepts,
         "solver_": found[0].solver,
-        "gram_": GramInfo(prepared.gram.kind, str(prepared.gram.dtype), prepared.gram.nbytes),
+        "gram_": _gram_info(prepared.gram),
     }
     several: dict[str, Any] = {
         "objective_": np.array([solution.upper for solution in found]),
@@ -112,6 +118,11 @@ def publish(fit: Fit) -> Model:
         expansion, several["weights_"], support, own, intercepts, several["duality_gap_"], tuple(several["status_"]),
         attributes,
     )  # fmt: skip
+
+
+def _gram_info(gram: Gram) -> GramInfo:
+    device, recomputed = str(getattr(gram, "device", "host")), getattr(gram, "recomputed", False)
+    return GramInfo(gram.kind, str(gram.dtype), gram.nbytes, device, recomputed)
 
 
 def gram_of(target: Target, whole: Gram) -> Gram:
