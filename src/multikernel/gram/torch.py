@@ -34,7 +34,7 @@ except ImportError:  # without PyTorch only the sentence of `find_device` is nee
     torch = None  # type: ignore[assignment]
 
 # bytes of a tile in float64: small tiles stay in the cache of a GPU, large ones are launched less often
-TILE_BYTES = 32 << 20
+TILE_BYTES = 128 << 20
 # samples whose block of the combined kernel comes to the host: more make the compiled loops slower, fewer blind
 WORKING_SET = 4096
 
@@ -417,6 +417,7 @@ class TorchCombined(Combined):
     def __init__(self, gram: TorchGram, beta: np.ndarray) -> None:
         self._gram, self._device = gram, gram.device
         self.dtype, self.team, self.host_limit = gram.dtype, gram.team, WORKING_SET
+        self.by_products = gram.n_samples > WORKING_SET
         self._kernel_diag, self._kernel_means = gram.diag(), None
         self._matrix: Tensor = None
         self.set_weights(beta)
