@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from multikernel.gram.device import Tensor, find_device, spans, to_device, to_host, torch
 from multikernel.gram.inspect import Inspection
 from multikernel.gram.slices import as_slice, compose, shorten
 from multikernel.gram.stack import KernelStack
 from multikernel.gram.storage import TorchStorage
-from multikernel.gram.torch import Tensor, find_device, spans, to_device, to_host, torch
 from multikernel.threads import ROWS
 
 
@@ -26,8 +26,8 @@ def as_tensors(kernels: Any) -> tuple[Tensor, ...]:
             raise ValueError(f"Kernel {k} must hold real numbers. Got a tensor of dtype {K.dtype} instead.")
         if K.shape != first.shape or K.device != first.device:
             raise ValueError(
-                f"All kernels of a stack must have the same shape and device, {tuple(first.shape)} on {first.device} as "
-                f"kernel 0. Got {tuple(K.shape)} on {K.device} for kernel {k} instead."
+                f"All kernels of a stack must have the same shape and device, {tuple(first.shape)} on {first.device} "
+                f"as kernel 0. Got {tuple(K.shape)} on {K.device} for kernel {k} instead."
             )
     small = all(K.dtype in (torch.float32, torch.float16, torch.bfloat16) for K in found)
     return tuple(K.to(torch.float32 if small else torch.float64) for K in found)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from multikernel.gram.torch import TILE_BYTES, Tensor, Values, room_for, spans, to_device, torch, torch_dtype
+from multikernel.gram.device import TILE_BYTES, Tensor, Values, room_for, spans, to_device, torch, torch_dtype
 from multikernel.kernels.algebra import Power, Product, Scaled, Sum
 from multikernel.kernels.bank import KernelBank, take_rows
 from multikernel.kernels.base import ROUNDING, Kernel

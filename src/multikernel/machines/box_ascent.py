@@ -144,8 +144,8 @@ def ascent(
 def nearest(v, lo, hi, soft, total, balanced, x):
     """Set x to clip(s(v - b), lo, hi), s shrinking by ``soft`` towards zero, with sum x = total by the choice of b.
 
-    The sum falls in b, at the rate of the coefficients inside their bounds: Newton's method, halving where it leaves the
-    interval that holds b. Without ``balanced``, b = 0.
+    The sum falls in b, at the rate of the coefficients inside their bounds: Newton's method, halving where it leaves
+    the interval that holds b. Without ``balanced``, b = 0.
     """
     low, high, b = -np.inf, np.inf, 0.0
     n = v.shape[0]

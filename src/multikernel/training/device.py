@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from multikernel.gram.device import StoredValues, find_device, fits, spans, to_device, to_host, torch
 from multikernel.gram.soundness import indefinite_error, require_sound
 from multikernel.gram.storage import TorchStorage, storage_dtype
 from multikernel.gram.tensors import TensorStack, inspect_tensors
-from multikernel.gram.torch import StoredValues, TorchGram, find_device, fits, spans, to_device, to_host, torch
+from multikernel.gram.torch import TorchGram
 from multikernel.kernels.bank import KernelBank
 from multikernel.kernels.normalize import learn_normalizer
 from multikernel.kernels.on_device import ComputedValues, DeviceSamples, raw_tiles
@@ -76,8 +77,8 @@ def prepare_tensors(stack: Any, weight: np.ndarray | None, settings: Settings) -
         device = find_device(storage_of(settings))
         if not fits(p, len(stack), stack.dtype.itemsize, device, settings.memory_limit):
             raise MemoryError(
-                f"{p} precomputed kernels on {len(stack)} samples do not fit on {device}: use fewer kernels or samples, "
-                "a larger 'memory_limit', or gram='dense'."
+                f"{p} precomputed kernels on {len(stack)} samples do not fit on {device}: use fewer kernels or "
+                "samples, a larger 'memory_limit', or gram='dense'."
             )
         values = StoredValues([to_device(np.ascontiguousarray(K), device) for K in stack.train_kernels()])
     found = inspect_tensors(values.matrices)
