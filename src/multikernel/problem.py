@@ -80,7 +80,7 @@ class Point:
         known: Outputs | tuple[np.ndarray, np.ndarray] | None = None,
     ) -> None:
         self.problem = problem
-        # accuracy of the last solve, to which the best intercepts are found as well
+        # accuracy of the last solve, to which intercepts are found as well
         self.accuracy = 0.0
         self.beta = problem.mixing.start(problem.gram.n_kernels) if beta is None else beta
         self.a = problem.machine.start() if a is None else a
@@ -125,7 +125,7 @@ class Point:
         """
         machine = self.problem.machine
         quad, dual = float(self.beta @ self.q), machine.dual(self.a)
-        primal, intercept = machine.primal(self.f, quad, self.accuracy)
+        primal, intercept = machine.primal(self.f, quad, self.accuracy, self.a)
         lower = dual - 0.5 * self.problem.mixing.support(self.q)[0]
         error = 0.5 * np.finfo(float).eps * self.combined.diag.max() * self._largest
         kinks = machine.scale / np.sqrt(machine.n_samples) if hasattr(machine, "conic") else 0.0

@@ -81,6 +81,9 @@ def solve(
     point = Point(problem, *given)
     best = Best(tol)
     if algorithm.certifies_start or max_iter == 0:
+        # the intercepts of a start need no more digits than the result
+        dual = problem.machine.dual(point.a) - 0.5 * problem.mixing.support(point.q)[0]
+        point.accuracy = tol * max(dual, 0.0)
         best.take(point)
         if start is not None and max_iter and best.certificate.relative > 1.0:
             # a lower bound below zero: the start is dropped if its upper bound is not better than the cold one either

@@ -234,7 +234,7 @@ class Mute(Machine):
     def solve(self, combined, a, f, accuracy):
         return a
 
-    def primal(self, f, quad, accuracy=0.0):
+    def primal(self, f, quad, accuracy=0.0, a=None):
         return 0.5 * quad, 0.0
 
 

@@ -127,6 +127,17 @@ def combine_kept(store, at, coef, slots, first, last, out):
             k += 1
 
 
+@njit(cache=True, nogil=True)
+def complete(W):
+    """Copy the upper triangle of W to the lower one, in squares that stay in the cache."""
+    n, size = W.shape[0], 16
+    for first in range(0, n, size):
+        for left in range(0, first + 1, size):
+            for i in range(first, min(first + size, n)):
+                for j in range(left, min(left + size, i)):
+                    W[i, j] = W[j, i]
+
+
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
 def add_both_sides(T, left, right, above, beside):
     """above_j += sum_i left_i T_ij and beside_i += sum_j T_ij right_j in one reading of T, accumulated in float64."""

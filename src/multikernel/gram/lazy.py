@@ -17,7 +17,7 @@ import numpy as np
 from multikernel.gram.dense_loops import add_outputs, combine_kept
 from multikernel.gram.host import HostGram
 from multikernel.gram.row_store import RowStore
-from multikernel.threads import Team
+from multikernel.threads import BLOCK_BYTES, ROWS, Team
 
 Compute = Callable[[np.ndarray, np.ndarray], Iterable[tuple[int, np.ndarray]]]
 Products = Callable[[np.ndarray, np.ndarray], np.ndarray]
@@ -132,12 +132,16 @@ class LazyGram(HostGram):
         return out
 
     def take_kernels(self, kernels):
-        # they will be read many times: computed once, where all of their rows fit
+        # they will be read many times: computed once, where all of their rows fit, as many kernels together as leave
+        # blocks of many rows, so that families share what they can
         if len(kernels) * self.n_samples <= self.capacity:
             idx = np.arange(self.n_samples)
-            for k in np.asarray(kernels)[:, None]:
-                if np.any(self._kept.slot[k] < 0):
-                    self.rows(idx, k)
+            missing = kernels[np.any(self._kept.slot[kernels] < 0, axis=1)]
+            size = max(1, BLOCK_BYTES // (ROWS * self._row_bytes))
+            for first in range(0, len(missing), size):
+                some = missing[first : first + size]
+                for part in self._blocks(idx, len(some)):
+                    self.rows(idx[part], some)
         return super().take_kernels(kernels)
 
     def _fill(self, out, idx, kernels, missing) -> None:

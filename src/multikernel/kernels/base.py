@@ -198,6 +198,8 @@ class Kernel(BaseEstimator):
 
 def symmetric_blocks(values: Callable[[Matrix, Matrix], np.ndarray], X: Matrix) -> np.ndarray:
     """Return the exactly symmetric (n, n) matrix values(X, X), computed in blocks on and above its diagonal."""
+    from multikernel.gram.dense_loops import complete  # slow to import
+
     n = len_of(X)
     K = np.empty((n, n))
     for i in range(0, n, ROWS):
@@ -205,11 +207,8 @@ def symmetric_blocks(values: Callable[[Matrix, Matrix], np.ndarray], X: Matrix) 
         for j in range(i, n, ROWS):
             cols = slice(j, min(j + ROWS, n))
             K[rows, cols] = values(X[rows], X[cols])
-            if j > i:
-                K[cols, rows] = K[rows, cols].T
-            else:
-                lower = np.tril(K[rows, rows], -1)
-                K[rows, rows] = np.tril(K[rows, rows]) + lower.T
+    # of two roundings of one value, the one above the diagonal
+    complete(K)
     return K
 
 

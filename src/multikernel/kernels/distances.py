@@ -119,11 +119,13 @@ def quantile_distance(metric: str, X: Matrix, q: float, sample_weight: np.ndarra
     q *= 1 - ROUNDING
     value = 0.0
     if sample_weight is None:
-        # of all distances, or of the positive ones where that is zero
-        for values in (D, D[D > 0]):
-            if value == 0.0 and len(values):
-                r = max(math.ceil(q * len(values)), 1) - 1
-                value = float(np.partition(values, r)[r])
+        values = D
+        while value == 0.0 and len(values):
+            r = max(math.ceil(q * len(values)), 1) - 1
+            values.partition(r)
+            value = float(values[r])
+            # of the positive distances, where that of all of them is zero
+            values = D[D > 0] if value == 0.0 else values
     else:
         i, j = np.triu_indices(X.shape[0], 1)
         copies = np.maximum(sample_weight * (sample_weight - 1) / 2, 0).sum()

@@ -53,7 +53,7 @@ def inner_gap(machine: Machine, a: np.ndarray, f: np.ndarray, accuracy: float = 
     The intercept is found to ``accuracy`` in the primal value.
     """
     quad = float(np.vdot(a, f))
-    upper, b = machine.primal(f, quad, accuracy)
+    upper, b = machine.primal(f, quad, accuracy, a)
     return upper - (machine.dual(a) - 0.5 * quad), b
 
 
@@ -156,10 +156,14 @@ class Machine(ABC):
         """Maximise g(a) - 1/2 a' K_beta a from ``a`` with outputs f = K_beta a, to ``accuracy`` in the objective."""
 
     @abstractmethod
-    def primal(self, f: np.ndarray, quad: float, accuracy: float = 0.0) -> tuple[float, Any]:
+    def primal(
+        self, f: np.ndarray, quad: float, accuracy: float = 0.0, a: np.ndarray | None = None
+    ) -> tuple[float, Any]:
         """Return 1/2 quad + loss(f + b), minimised over the intercept b, and b.
 
         A machine that finds b by iterations stops at ``accuracy`` in the value, or where rounding ends the progress.
+        It needs none where the b that feasible coefficients ``a`` of outputs f imply are within ``accuracy`` of a's
+        dual value.
         """
 
     def warm_start(

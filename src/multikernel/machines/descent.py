@@ -97,8 +97,8 @@ class Descent(Machine):
     def warm_start(self, other, coef, outputs):
         return self.inner.warm_start(getattr(other, "inner", other), coef, outputs)
 
-    def primal(self, f, quad, accuracy=0.0):
-        return self.inner.primal(f, quad, accuracy)
+    def primal(self, f, quad, accuracy=0.0, a=None):
+        return self.inner.primal(f, quad, accuracy, a)
 
     def solve(self, combined, a, f, accuracy):
         """Epochs until the gap is below ``accuracy``; where many do not reach it, the machine's own factorisations."""

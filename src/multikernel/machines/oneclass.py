@@ -64,7 +64,7 @@ class OneClass(BoxMachine):
         room = self.total - (np.cumsum(self.hi) - self.hi)
         return self.make_feasible(np.clip(room, 0.0, self.hi))
 
-    def primal(self, f, quad, accuracy=0.0):
+    def primal(self, f, quad, accuracy=0.0, a=None):
         rho = piecewise_minimiser(f, self.hi, -1.0)
         # f = 0 with rho = 0 has the value zero: the optimum is never above it
         return min(0.5 * quad - rho + float(self.hi @ np.maximum(0.0, rho - f)), 0.0), -rho

@@ -69,7 +69,7 @@ class Ridge(Machine):
     def make_feasible(self, a):
         return a - self.C * (a.sum(axis=0) / self.C.sum()) if self.balanced else a
 
-    def primal(self, f, quad, accuracy=0.0):
+    def primal(self, f, quad, accuracy=0.0, a=None):
         b = self._mean(self.Y - f)
         value = 0.5 * quad + float(np.sum(self.loss.value(f + b, self.Y)))
         b = b + self.shift

@@ -12,6 +12,8 @@ Reference: Sonnenburg et al. 2005, (8) and (9), for strictly convex differentiab
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from multikernel.gram.base import Outputs
@@ -89,7 +91,7 @@ class Smooth(Machine):
     def dual(self, a):
         return -float(np.sum(self.C * self.loss.conjugate(a / self.C, self.y)))
 
-    def primal(self, f, quad, accuracy=0.0):
+    def primal(self, f, quad, accuracy=0.0, a=None):
         b = self.best_intercept(f)
         return 0.5 * quad + float(self.value(f + b).sum()), b
 
@@ -210,22 +212,22 @@ def _root(slope, derivative, x: float, small: float) -> float:
     Newton's method; where its step leaves the interval that is known to hold the root, and at every fourth step, the
     interval is halved instead.
     """
-    low, high, step = -np.inf, np.inf, max(1.0, abs(x))
+    low, high, step = -math.inf, math.inf, max(1.0, abs(x))
     for k in range(200):
         value = slope(x)
-        if abs(value) <= small or not np.isfinite(value):
+        if abs(value) <= small or not math.isfinite(value):
             break
         low, high = (x, high) if value < 0 else (low, x)
         steep = derivative(x)
-        new = x - value / steep if steep > 0 else np.nan
-        known = np.isfinite(low) and np.isfinite(high)
+        new = x - value / steep if steep > 0 else -math.copysign(math.inf, value)
+        known = high - low < math.inf
         if known and (k % 4 == 3 or not low < new < high):
             new = 0.5 * (low + high)
         elif not known:
             # at most twice as far as the step before
-            new = np.clip(np.nan_to_num(new, nan=-np.sign(value) * np.inf), x - step, x + step)
+            new = min(max(new, x - step), x + step)
             step *= 2.0
         if abs(new - x) <= 2e-16 * abs(x) or abs(new) > FAR:
             break
-        x = float(new)
+        x = new
     return x

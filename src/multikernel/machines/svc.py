@@ -52,7 +52,7 @@ class SVC(BoxMachine):
         self.lo = np.where(self.y > 0, 0.0, -self.C)
         self.hi = np.where(self.y > 0, self.C, 0.0)
 
-    def primal(self, f, quad, accuracy=0.0):
+    def primal(self, f, quad, accuracy=0.0, a=None):
         b = self.loss.best_intercept(f, self.y) if self.balanced else 0.0
         return 0.5 * quad + float(self.loss.value(f + b, self.y).sum()), b
 

@@ -59,6 +59,6 @@ class SVR(BoxMachine):
         self.scale = float(self.C @ (np.abs(self.p) + self.eps)) or float(self.C.sum())
         self.floor = FLOOR * self.scale
 
-    def primal(self, f, quad, accuracy=0.0):
+    def primal(self, f, quad, accuracy=0.0, a=None):
         b = self.loss.best_intercept(f, self.p) if self.balanced else 0.0
         return 0.5 * quad + float(self.loss.value(f + b, self.p).sum()), b + self.shift

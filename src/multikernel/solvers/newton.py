@@ -93,7 +93,7 @@ class Newton(Solver):
     requires = ("machine.curvature", "mixing.newton_step")
     uses = ("machine.partial_solve",)
 
-    inner: float = 0.03
+    inner: float = 0.04
     epochs: int = 4
     size: int = 600
     handover: float = 0.25
@@ -162,7 +162,7 @@ class Newton(Solver):
     def _newton(self, point: Point, state: _State, gap: float, accuracy: float) -> None:
         machine, mixing = point.problem.machine, point.problem.mixing
         if state.fixed:
-            point.solve(max(0.1 * accuracy, 0.3 * state.tol * point.certificate.size))
+            point.solve(0.3 * state.tol * point.certificate.size)
             return
         c = cast(HasCurvature, machine).curvature(point.combined, point.a, point.f, point.outputs, rough=gap > _SINGLE)
         # the quadratic model is minimised over beta + part (B - beta): below one, no weight is set to zero at once

@@ -17,7 +17,7 @@ from scipy import sparse
 from multikernel.machines.base import ConicMachine
 from multikernel.machines.joint.hinge_biases import best_biases
 from multikernel.machines.joint.hinge_loops import hinge_row_steps
-from multikernel.machines.joint.rows import BIASES, ROUNDING, RowMachine, RowSteps
+from multikernel.machines.joint.rows import RowMachine, RowSteps
 
 
 class HingeRowSteps(RowSteps):
@@ -102,22 +102,19 @@ class CrammerSinger(RowMachine):
             sums=sparse.coo_array((np.ones(len(i)), (i, x)), shape=(n, len(i))), most=self.C,
         )  # fmt: skip
 
+    def _balance(self, a):
+        # without samples of the class its entries have one sign, so that a sum of zero leaves rounding alone
+        super()._balance(a)[:, np.bincount(self.y, minlength=self.n_classes) == 0] = 0.0
+        return a
+
     # ---- the inner problem
 
-    def start_biases(self, a: np.ndarray, g: np.ndarray, accuracy: float) -> np.ndarray:
-        """Return the biases that make the slopes of the free entries of each row most nearly equal."""
-        slack = self.upper - a
-        # rows from the interior-point method have no entry on its bound, and free ones by their slacks
-        w = self.free(a) * np.where((slack > 0).all(axis=1, keepdims=True), slack, self.C[:, None])
-        shares = w / np.maximum(w.sum(axis=1, keepdims=True), ROUNDING * self.C[:, None])
-        L = np.diag(w.sum(axis=0)) - shares.T @ w
-        rhs = np.sum(w * (g - np.sum(shares * g, axis=1, keepdims=True)), axis=0)
-        return np.linalg.lstsq(L, rhs, rcond=1e-10)[0]
-
-    def primal(self, f, quad, accuracy=0.0):
+    def losses(self, f):
         margins = f - f[self._own][:, None] + 1.0
         margins[self._own] = 0.0
-        if not self.balanced:
-            return 0.5 * quad + float(self.C @ margins.max(axis=1)), np.zeros(self.n_classes)
-        b, loss = best_biases(margins, self.C, self.y, max(BIASES * accuracy, ROUNDING * self.scale))
-        return 0.5 * quad + loss, b
+        return self.C * margins.max(axis=1)
+
+    def best_biases(self, f, enough):
+        margins = f - f[self._own][:, None] + 1.0
+        margins[self._own] = 0.0
+        return best_biases(margins, self.C, self.y, enough)[0]

@@ -108,59 +108,64 @@ def subtract_row(g, row, step):
 
 
 @njit(cache=True, nogil=True)
-def update_multipliers(b, t, S, rho, columns, before):
+def update_multipliers(b, t, S, rho, columns):
     """Step of the augmented Lagrangian: b += rho S. The slopes hold -b - rho S and so fall by another rho S.
 
-    Sets: b, t; rho[0], doubled unless ``columns`` = rho |S|^2 is at most a quarter of ``before``, its last value.
-    Returns rho |S|^2.
+    rho holds the penalty, and rho |S|^2 (``columns``) at the last step. Sets: b, t, rho; the penalty is doubled unless
+    ``columns`` is at most a quarter of its last value.
     """
     for u in range(len(S)):
         b[u] += rho[0] * S[u]
         t[u] -= rho[0] * S[u]
-    if columns <= 0.25 * before:
-        return columns
-    for u in range(len(S)):
-        t[u] -= rho[0] * S[u]
-    rho[0] *= 2.0
-    return 2.0 * columns
+    if columns > 0.25 * rho[1]:
+        for u in range(len(S)):
+            t[u] -= rho[0] * S[u]
+        rho[0] *= 2.0
+        columns *= 2.0
+    rho[1] = columns
 
 
 @njit(cache=True, nogil=True)
 def choose_rows(
-    G, A, mask, r, s, S, t, b, rho, C, y, have, balanced, target, column_target, before, more, wanted, top, low
+    G, A, mask, r, s, S, t, b, rho, diag, C, y, have, balanced, target, column_target, more, wanted, top, low
 ):  # fmt: skip
     """Update the multipliers where the gap of the rows is small, and find the rows of large violation.
 
     Slopes are G + r s' + t; S are the column sums. Sets: b, t, rho; top, the violations, and low; ``wanted``, the rows
-    of large violation whose kernel row is missing. Returns the status, how many are wanted, the gap of the rows, the
-    largest violation, and rho |S|^2 when the multipliers were last updated.
+    of large violation whose kernel row is missing. Returns the status, how many are wanted, the gap of the rows and
+    the largest violation.
     """
     c, n = G.shape
     gap = row_violations(G, A, mask, r, s, t, C, y, top, low)
-    columns = 0.0
+    columns, gain = 0.0, gap
     if balanced:
         for u in range(c):
             columns += rho[0] * S[u] * S[u]
-    if gap <= target or gap <= 0.3 * columns:
+        # what row steps can still gain: at large costs much less than the gap
+        gain = 0.0
+        for j in range(n):
+            violation = max(top[j] - low[j], 0.0)
+            gain += violation * violation / (diag[j] + rho[0])
+    if gap <= target or min(gain, gap) <= 0.3 * columns:
         if columns <= column_target and gap <= target:
-            return CONVERGED, 0, gap, 0.0, before
+            return CONVERGED, 0, gap, 0.0
         if columns > column_target:
-            before = update_multipliers(b, t, S, rho, columns, before)
+            update_multipliers(b, t, S, rho, columns)
             gap = row_violations(G, A, mask, r, s, t, C, y, top, low)
     if not more:
-        return OUT_OF_STEPS, 0, gap, 0.0, before
+        return OUT_OF_STEPS, 0, gap, 0.0
     worst = 0.0
     for j in range(n):
         top[j] -= low[j]
         worst = max(worst, top[j])
     if worst <= 0.0:
-        return CONVERGED, 0, gap, worst, before
+        return CONVERGED, 0, gap, worst
     m = 0
     for j in range(n):
         if top[j] >= SHARE * worst and not have[j]:
             wanted[m] = j
             m += 1
-    return NEEDS_ROWS if m else GO_ON, m, gap, worst, before
+    return NEEDS_ROWS if m else GO_ON, m, gap, worst
 
 
 @njit(cache=True, nogil=True)
@@ -170,16 +175,15 @@ def hinge_row_steps(
 ):  # fmt: skip
     """Row steps and multipliers until the gap of the rows is at most ``target``, rho |S|^2 at most ``column_target``.
 
-    Sets: A, G, mask, S, t, b in place; ``wanted``, the rows that are missing; rho[0], the penalty.
+    Sets: A, G, mask, S, t, b in place; ``wanted``, the rows that are missing; rho, the penalty.
     Returns status, steps taken, number of rows wanted, and the gap of the rows.
     """
     c, n = G.shape
     g, z, new = np.empty(c), np.empty(c), np.empty(c)
     steps = 0
-    before = np.inf
     while True:
-        status, m, gap, worst, before = choose_rows(
-            G, A, mask, r, S, S, t, b, rho, C, y, have, balanced, target, column_target, before, steps < max_steps,
+        status, m, gap, worst = choose_rows(
+            G, A, mask, r, S, S, t, b, rho, diag, C, y, have, balanced, target, column_target, steps < max_steps,
             wanted, top, low,
         )  # fmt: skip
         if status != GO_ON:
@@ -232,14 +236,6 @@ def difference_block(K, scale, rows, u, v, first, last, out):
             if v[t] == u[s]:
                 weight -= 1.0
             o[s] = weight * scale * row[rows[s]] if weight != 0.0 else 0.0
-
-
-@njit(cache=True, nogil=True)
-def complete(W):
-    """Copy the upper triangle of W to the lower one."""
-    for i in range(W.shape[0]):
-        for j in range(i):
-            W[i, j] = W[j, i]
 
 
 @njit(cache=True, nogil=True)

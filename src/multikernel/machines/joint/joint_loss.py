@@ -22,7 +22,7 @@ from multikernel.losses import LargestMargin, Loss, Multinomial, joint_form, los
 from multikernel.machines.base import FLOOR, Curvature
 from multikernel.machines.joint.loss_loops import loss_row_steps, row_gaps
 from multikernel.machines.joint.newton_systems import ProjectedNewtonSystem
-from multikernel.machines.joint.rows import BIASES, ROUNDING, RowMachine, RowSteps
+from multikernel.machines.joint.rows import RowMachine, RowSteps
 from multikernel.machines.joint.smooth_biases import joint_biases
 
 # squared error and largest number of the iterations for the multinomial Hessian: more exact ones save no outer steps
@@ -109,7 +109,7 @@ class JointLoss(RowMachine):
         self.upper[self._own] = self.bounds
         self.E = np.zeros_like(self.upper)
         self.linear = (self.upper == 0.0) & (not isinstance(form, Multinomial))
-        self.scale = float(self._losses(np.zeros((self.n_samples, self.n_classes))).sum())
+        self.scale = float(self.losses(np.zeros((self.n_samples, self.n_classes))).sum())
         self.floor = FLOOR * self.scale
 
     @property
@@ -118,7 +118,7 @@ class JointLoss(RowMachine):
 
     # ---- value and conjugate
 
-    def _losses(self, f: np.ndarray) -> np.ndarray:
+    def losses(self, f):
         return self.C * self.loss.value(f, self.y)
 
     def dual(self, a):
@@ -158,18 +158,8 @@ class JointLoss(RowMachine):
 
     # ---- the inner problem
 
-    def start_biases(self, a: np.ndarray, g: np.ndarray, accuracy: float) -> np.ndarray:
-        return self.best_biases(-g, accuracy)
-
-    def best_biases(self, f: np.ndarray, accuracy: float) -> np.ndarray:
-        """Return the biases of the least loss, zero for machines without biases."""
-        if not self.balanced:
-            return np.zeros(self.n_classes)
-        return joint_biases(f, self.C, self.y, self.loss.form, max(BIASES * accuracy, ROUNDING * self.scale))
-
-    def primal(self, f, quad, accuracy=0.0):
-        b = self.best_biases(f, accuracy)
-        return 0.5 * quad + float(self._losses(f + b).sum()), b
+    def best_biases(self, f, enough):
+        return joint_biases(f, self.C, self.y, self.loss.form, enough)
 
     # ---- second order
 

@@ -249,14 +249,13 @@ def loss_row_steps(
 ):  # fmt: skip
     """Row steps and multipliers until the gap of the rows is at most ``target``, rho |S|^2 at most ``column_target``.
 
-    Sets: A, G, S, t, b in place; ``wanted``, the rows that are missing; rho[0], the penalty.
+    Sets: A, G, S, t, b in place; ``wanted``, the rows that are missing; rho, the penalty.
     Returns status, steps taken, number of rows wanted, and the gap of the rows.
     """
     c, n = G.shape
     s, z, old, new, work = np.empty(c), np.empty(c), np.empty(c), np.empty(c), np.empty(c)
     order = np.empty(c, np.intp)
     steps = 0
-    before = np.inf
     while True:
         gap = row_gaps(kind, sigma, margin, G, A, r, S, t, C, y, gaps)
         columns = 0.0
@@ -267,7 +266,7 @@ def loss_row_steps(
             if columns <= column_target and gap <= target:
                 return CONVERGED, steps, 0, gap
             if columns > column_target:
-                before = update_multipliers(b, t, S, rho, columns, before)
+                update_multipliers(b, t, S, rho, columns)
                 gap = row_gaps(kind, sigma, margin, G, A, r, S, t, C, y, gaps)
         if steps >= max_steps:
             return OUT_OF_STEPS, steps, 0, gap

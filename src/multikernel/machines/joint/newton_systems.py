@@ -25,9 +25,9 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from multikernel.gram.combined import RIDGES, Cholesky, Combined, HostRows
-from multikernel.gram.dense_loops import gather_block
+from multikernel.gram.dense_loops import complete, gather_block
 from multikernel.machines.base import ROUNDING
-from multikernel.machines.joint.hinge_loops import add_block, complete, difference_block
+from multikernel.machines.joint.hinge_loops import add_block, difference_block
 
 
 def with_ridge(

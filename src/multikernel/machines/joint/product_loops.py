@@ -98,17 +98,16 @@ def product_row_steps(
 ):  # fmt: skip
     """Row steps and multipliers until the gap of the rows is at most ``target``, rho |S|^2 at most ``column_target``.
 
-    Sets: A, G, mask, S, t, b in place; ``wanted``, the rows that are missing; rho[0], the penalty. r0 and S0 are zero.
+    Sets: A, G, mask, S, t, b in place; ``wanted``, the rows that are missing; rho, the penalty. r0 and S0 are zero.
     Returns status, steps taken, number of rows wanted, and the gap of the rows.
     """
     c, n = G.shape
     g, z, new, d, old = np.empty(c), np.empty(c), np.empty(c), np.empty(c), np.empty(c)
     slope, H, some = np.empty(c), np.empty((c, c)), np.empty(c, np.intp)
     steps = 0
-    before = np.inf
     while True:
-        status, m, gap, worst, before = choose_rows(
-            G, A, mask, r0, S0, S, t, b, rho, C, y, have, balanced, target, column_target, before, steps < max_steps,
+        status, m, gap, worst = choose_rows(
+            G, A, mask, r0, S0, S, t, b, rho, steepest, C, y, have, balanced, target, column_target, steps < max_steps,
             wanted, top, low,
         )  # fmt: skip
         if status != GO_ON:

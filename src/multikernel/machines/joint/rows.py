@@ -80,8 +80,12 @@ class RowMachine(Machine):
         """Return coefficients near a at which the gradient is finite."""
         return a
 
-    def start_biases(self, a: np.ndarray, g: np.ndarray, accuracy: float) -> np.ndarray:
-        """Return biases to begin row steps with, from coefficients and slopes."""
+    def losses(self, f: np.ndarray) -> np.ndarray:
+        """Return the loss of each sample, costs included."""
+        raise NotImplementedError
+
+    def best_biases(self, f: np.ndarray, enough: float) -> np.ndarray:
+        """Return biases of the least loss, up to ``enough``."""
         raise NotImplementedError
 
     # ---- the set of A
@@ -127,6 +131,34 @@ class RowMachine(Machine):
         """Return which entries are off their bounds and not ``held``, in rows with at least two of them, (n, c)."""
         free = (a < self.upper - ON_BOUND * self.C[:, None]) & ~np.asarray(held)
         return free & (free.sum(axis=1, keepdims=True) > 1)
+
+    # ---- the primal problem
+
+    def biases_of(self, a: np.ndarray, f: np.ndarray) -> np.ndarray:
+        """Return the biases that make the slopes of the free entries of each row most nearly equal.
+
+        At the optimum they are equal. Entries count by how far they would move: small ones less, since the way to
+        column sums of zero, or an interior-point method, may have left them there.
+        """
+        inside = self.off_bounds(a)
+        gradient, D = self.derivatives(inside)
+        w = self.free(a) / (1.0 / (self.upper - inside + ROUNDING * self.C[:, None]) + D)
+        g = gradient - f
+        shares = w / np.maximum(w.sum(axis=1, keepdims=True), ROUNDING * self.C[:, None])
+        L = np.diag(w.sum(axis=0)) - shares.T @ w
+        rhs = np.sum(w * (g - np.sum(shares * g, axis=1, keepdims=True)), axis=0)
+        return np.linalg.lstsq(L, rhs, rcond=1e-10)[0]
+
+    def primal(self, f, quad, accuracy=0.0, a=None):
+        b, least = np.zeros(self.n_classes), np.inf
+        if not self.balanced or (a is not None and accuracy):
+            b = self.biases_of(a, f) if self.balanced else b
+            least = float(self.losses(f + b).sum())
+        if self.balanced and (a is None or not quad + least - self.dual(a) <= accuracy):
+            best = self.best_biases(f, max(BIASES * accuracy, ROUNDING * self.scale))
+            loss = float(self.losses(f + best).sum())
+            b, least = (best, loss) if loss < least else (b, least)
+        return 0.5 * quad + least, b
 
     # ---- the inner problem
 
@@ -175,7 +207,7 @@ class RowMachine(Machine):
         # rows without an entry on its bound come from the interior-point method: slopes tell what holds their entries
         interior = self.linear & (a < self.upper).all(axis=1, keepdims=True)
         if interior.any():
-            g = R - self.start_biases(a, self.E - f, ON_BOUND * self.scale) if self.balanced else R
+            g = R - self.biases_of(a, f) if self.balanced else R
             low = np.where(interior, g, np.inf).min(axis=1, keepdims=True)
             held = np.subtract(g, low, out=np.zeros_like(a), where=interior)
             D = D + held / np.maximum(self.upper - a, ROUNDING * self.C[:, None])
@@ -215,10 +247,10 @@ class RowSteps:
         self.mask = np.where(self.A < machine.upper.T, 0.0, -np.inf)
         n, c = a.shape
         self.S = np.zeros(c)
-        self.r, self.mean, self.diag, self.rho = np.zeros(n), 0.0, combined.diag, np.zeros(1)
+        self.r, self.mean, self.diag, self.rho = np.zeros(n), 0.0, combined.diag, np.array([0.0, np.inf])
         self.b = np.zeros(c)
         if machine.balanced:
-            self.b = machine.start_biases(a, g, target)
+            self.b = machine.biases_of(a, f)
             self.r = combined.means
             self.mean = float(self.r.mean())
             # the diagonal of a centred kernel is not negative
