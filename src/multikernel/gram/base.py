@@ -35,6 +35,10 @@ class Gram(ABC):
         Bytes this Gram holds beyond what the caller handed in.
     budget : float
         Bytes of kernel values that may be held beside those that are stored.
+    device : Any
+        Where the kernels are: "host", or a device of PyTorch.
+    recomputed : bool
+        Whether kernels on a device are computed whenever they are read.
     output_kernels : sequence of ndarrays of shape (c, c), or None
         For each kernel the kernel between the columns of a with which it is multiplied, None for the identity.
     """
@@ -45,6 +49,8 @@ class Gram(ABC):
     dtype: np.dtype
     nbytes: int = 0
     budget: float = np.inf
+    device: Any = "host"
+    recomputed: bool = False
     output_kernels: Sequence[np.ndarray] | None = None
 
     @abstractmethod

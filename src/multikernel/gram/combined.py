@@ -174,17 +174,14 @@ class Combined(ABC):
         The precision is that of the storage; or single precision, at half the cost, where the caller says that this is
         enough (``single``) and K_beta is in its range.
         """
-        A = self.block(idx, np.dtype(np.float32) if single and self._in_single_range(idx) else None)
+        info, mean = np.finfo(np.float32), float(self.diag[idx].mean())
+        in_range = info.tiny / info.eps < mean < info.max * info.eps
+        A = self.block(idx, np.dtype(np.float32) if single and in_range else None)
         A.flat[:: len(A) + 1] += np.asarray(diagonal, A.dtype)
         try:
             return Cholesky(A, self.team)
         except LinAlgError:
             return None
-
-    def _in_single_range(self, idx: np.ndarray) -> bool:
-        """Whether single precision holds the entries between some samples."""
-        info, mean = np.finfo(np.float32), float(self.diag[idx].mean())
-        return bool(info.tiny / info.eps < mean < info.max * info.eps)
 
 
 class HostCombined(Combined):

@@ -18,8 +18,9 @@ try:
 except ImportError:  # without PyTorch only the sentence of `find_device` is needed
     torch = None  # type: ignore[assignment]
 
-# bytes of a tile in float64: small tiles stay in the cache of a GPU, large ones are launched less often
-TILE_BYTES = 128 << 20
+# samples whose block of the combined kernel comes to the host, and on a side of a tile of the device: more make the
+# compiled loops of the host slower and tiles larger, fewer make steps blind and tiles many
+WORKING_SET = 4096
 
 Tensor = Any
 

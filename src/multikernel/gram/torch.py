@@ -23,7 +23,7 @@ from multikernel.gram.cuda_loops import available, mix_rows, sum_rows
 from multikernel.gram.dense import AffineForm
 from multikernel.gram.dense_loops import read_only
 from multikernel.gram.device import (
-    TILE_BYTES,
+    WORKING_SET,
     StoredValues,
     Tensor,
     Values,
@@ -38,9 +38,6 @@ from multikernel.gram.device import (
     torch_dtype,
 )
 from multikernel.threads import ROWS, Team
-
-# samples whose block of the combined kernel comes to the host: more make the compiled loops slower, fewer blind
-WORKING_SET = 4096
 
 
 class TorchGram(Gram):
@@ -110,11 +107,9 @@ class TorchGram(Gram):
             for j, k in enumerate(every):
                 F[j] = sum_rows(self.values.matrices[k], idx, D[j])
             every = every[:0]
-        # tiles of some thousand rows and columns: long sums, and many of them at a time
-        size = max(ROWS, int((TILE_BYTES // 8) ** 0.5))
-        for rows in spans(len(idx) if len(every) else 0, size):
-            width = max(ROWS, TILE_BYTES // (8 * (rows.stop - rows.start)))
-            for cols in spans(self.n_samples, width):
+        for rows in spans(len(idx) if len(every) else 0, WORKING_SET):
+            # fewer rows, more columns
+            for cols in spans(self.n_samples, WORKING_SET**2 // (rows.stop - rows.start)):
                 for members, tile in self.values.tiles(every.tolist(), idx[rows], cols):
                     where = [place[k] for k in members]
                     if len(where) == 1:
@@ -150,7 +145,7 @@ class TorchGram(Gram):
         if u is None and A is None and len(active) and self._by_loops():
             mix_rows([self.values.matrices[k] for k in active], weights[active], rows, out)
             return
-        for part in spans(len(rows), max(1, TILE_BYTES // (8 * self.n_samples))):
+        for part in spans(len(rows), max(1, WORKING_SET**2 // self.n_samples)):
             some = rows[part]
             for members, tile in self.values.tiles(active.tolist(), some, slice(0, self.n_samples)):
                 for k, K in zip(members, tile, strict=True):
@@ -294,11 +289,13 @@ class TorchCombined(Combined):
         return to_host(self.matrix.index_select(0, self._index(idx)))
 
     def factor(self, idx, diagonal, single=False):
-        kind = torch.float32 if single and self._in_single_range(idx) else torch_dtype(self.dtype)
-        size = 2.0 * len(idx) ** 2 * torch.finfo(kind).bits / 8
-        with room_for(f"A factorisation of {len(idx)} samples", size, self._device):
-            A = square(self.matrix, self._index(idx)).to(kind)
-            A.diagonal().add_(to_device(np.broadcast_to(diagonal, len(A)).astype(np.float64), self._device).to(kind))
+        with room_for(
+            f"A factorisation of {len(idx)} samples", 2.0 * len(idx) ** 2 * self.dtype.itemsize, self._device
+        ):
+            A = square(self.matrix, self._index(idx))
+            A.diagonal().add_(to_device(np.broadcast_to(diagonal, len(A)).astype(self.dtype), self._device))
+            if single and self.by_products:
+                return ConjugateGradients(A)
             L, info = torch.linalg.cholesky_ex(A)
         return None if int(info) else TorchCholesky(L)
 
@@ -322,3 +319,34 @@ class TorchCholesky:
         """Return A^-1 rhs, float64, for right-hand sides of shape (n,) or (n, m)."""
         B = to_device(np.ascontiguousarray(rhs.reshape(len(rhs), -1)), self.L.device, self.L.dtype)
         return to_host(torch.cholesky_solve(B, self.L).double()).reshape(rhs.shape)
+
+
+class ConjugateGradients:
+    """A^-1 by conjugate gradients on the device to a few digits; by a factorisation where that takes too many products.
+
+    As many as a factorisation costs: it is in proportion to n^3 and a product to n^2, though at a lower speed.
+    """
+
+    def __init__(self, A: Tensor) -> None:
+        self.A = A
+
+    def solve(self, rhs: np.ndarray) -> np.ndarray:
+        """Return A^-1 rhs, float64, for right-hand sides of shape (n,) or (n, m)."""
+        A = self.A
+        R = to_device(np.ascontiguousarray(rhs.reshape(len(rhs), -1)), A.device, A.dtype)
+        X, D, rr = torch.zeros_like(R), R.clone(), (R * R).sum(0)
+        enough = torch.finfo(torch.float32).eps * rr
+        for _ in range(len(A) // ROWS):
+            AD = A @ D
+            length = rr / (D * AD).sum(0)
+            # a column that is solved stays
+            length = torch.where(rr > enough, length, 0.0)
+            X += length * D
+            R = R - length * AD
+            new = (R * R).sum(0)
+            if bool((new <= enough).all()):
+                return to_host(X.double()).reshape(rhs.shape)
+            D = R + torch.where(rr > enough, new / rr, 0.0) * D
+            rr = new
+        L, info = torch.linalg.cholesky_ex(A)
+        return to_host(X.double()).reshape(rhs.shape) if int(info) else TorchCholesky(L).solve(rhs)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from multikernel.gram.device import TILE_BYTES, Tensor, Values, room_for, spans, to_device, torch, torch_dtype
+from multikernel.gram.device import WORKING_SET, Tensor, Values, room_for, spans, to_device, torch, torch_dtype
 from multikernel.kernels.algebra import Power, Product, Scaled, Sum
 from multikernel.kernels.bank import KernelBank, take_rows
 from multikernel.kernels.base import ROUNDING, Kernel
@@ -245,7 +245,7 @@ class ComputedValues(Values):
 
     def store(self) -> list[Tensor]:
         """Return all kernels as symmetric matrices on the device, each value computed once."""
-        n, dtype, side = self.n_samples, torch_dtype(self.dtype), int((TILE_BYTES // 8) ** 0.5)
+        n, dtype, side = self.n_samples, torch_dtype(self.dtype), WORKING_SET
         size = self.n_kernels * n * n * self.dtype.itemsize
         with room_for(f"{self.n_kernels} kernels on {n} samples", size, self.device):
             out = [torch.empty((n, n), dtype=dtype, device=self.device) for _ in range(self.n_kernels)]

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from copy import copy
 from functools import lru_cache
+from itertools import chain, repeat
 
 import numpy as np
 
 from multikernel.gram.base import Outputs
-from multikernel.gram.combined import Combined, HostRows
+from multikernel.gram.combined import RIDGES, Combined, HostRows
 from multikernel.machines.base import ON_BOUND, PATIENCE, ROUNDING, ConicMachine, Curvature, Machine
-from multikernel.machines.box_ascent import ascent, partial_ascent, solve_reduced
 from multikernel.machines.box_interior import solve_inside
 from multikernel.machines.box_loops import CONVERGED, NEEDS_ROW, OUT_OF_STEPS, ascend, balance, smo
 
@@ -85,6 +85,8 @@ class BoxMachine(Machine):
 
     def solve(self, combined, a, f, accuracy):
         if combined.by_products:
+            from multikernel.machines.box_ascent import ascent
+
             a, f, done = ascent(self, combined, a, f, accuracy)
             return a if done else solve_inside(self, combined, a, f, accuracy)[0]
         run = SMO(self, a, f, accuracy)
@@ -94,6 +96,8 @@ class BoxMachine(Machine):
     def partial_solve(self, combined: Combined, a: np.ndarray, f: np.ndarray, accuracy: float, size: int) -> np.ndarray:
         """Return coefficients of which the ``size`` worst violators were moved, for as many steps."""
         if combined.by_products:
+            from multikernel.machines.box_ascent import partial_ascent
+
             return partial_ascent(self, combined, a, f)
         run = SMO(self, a, f, accuracy)
         if self.n_samples > combined.host_limit:
@@ -236,3 +240,32 @@ class SMO:
 @lru_cache(maxsize=4)
 def _tie_breakers(n: int) -> np.ndarray:
     return np.random.default_rng(n).random(n) * 1e-6
+
+
+def solve_reduced(
+    combined: Combined, idx: np.ndarray, rhs: np.ndarray, balanced: bool, rough: bool = False
+) -> np.ndarray:
+    """Solve K_beta[idx, idx] x = r for the rows r of rhs; where balanced [K 1; 1' 0] [x; .] = [r; 0]: then sum x = 0.
+
+    A ridge is added to K, as small as a factorisation allows. Single precision, half the cost, is tried first where few
+    digits will do (``rough``). Where balanced, constants in r change nothing, and are taken out first: on low ranks
+    they would be divided by the ridge, and what is left after they cancel would be rounding.
+    """
+    if balanced:
+        centred = np.ones((len(rhs) + 1, len(idx)))
+        np.subtract(rhs, rhs.mean(axis=1, keepdims=True), out=centred[:-1])
+        rhs = centred
+    mean = max(float(combined.diag[idx].mean()), float(np.finfo(np.float32).tiny))
+    single = [RIDGES["f"][0]] if rough and (combined.dtype != np.float32 or combined.by_products) else []
+    for ridge, roughly in chain(zip(single, repeat(True)), zip(RIDGES[combined.dtype.char], repeat(False))):
+        factor = combined.factor(idx, ridge * mean, roughly)
+        if factor is not None:
+            break
+    else:
+        return np.zeros((len(rhs) - balanced, len(idx)))
+    X = factor.solve(rhs.T).T
+    if balanced:
+        X, ones = X[:-1], X[-1]
+        X -= np.outer(X.sum(axis=1) / ones.sum(), ones)
+        X -= X.mean(axis=1, keepdims=True)
+    return X

@@ -15,17 +15,14 @@ doi:10.1007/s10107-005-0595-2. We differ in the Newton steps, and in the kink of
 
 from __future__ import annotations
 
-from itertools import chain, repeat
 from typing import Any
 
 import numpy as np
 from numba import njit
 
-from multikernel.gram.combined import RIDGES, Combined
+from multikernel.gram.combined import Combined
 from multikernel.machines.base import PATIENCE, STEPS, inner_gap
-
-# projected steps between two Newton steps: more of them find the bounds, fewer save products
-_BURST = 15
+from multikernel.machines.box import solve_reduced
 
 
 class ProjectedAscent:
@@ -44,17 +41,18 @@ class ProjectedAscent:
     def __init__(self, machine: Any, combined: Combined, a: np.ndarray, f: np.ndarray) -> None:
         self.machine, self.combined, self.a, self.f = machine, combined, a, f
         self.known = a, f
-        self.length = 1.0 / max(float(combined.diag.mean()), 1e-300)
+        # of the next projection: how far to go, and the shift of the last one
+        self.length, self.shift = 1.0 / max(float(combined.diag.mean()), 1e-300), 0.0
 
     def steps(self, count: int) -> None:
         """Take so many projected steps, or fewer where none ascends."""
         machine = self.machine
         for i in range(count):
             x, t = np.empty_like(self.a), self.length
-            nearest(
+            self.shift = nearest(
                 self.a + t * (machine.p - self.f), machine.lo, machine.hi, t * machine.eps, machine.total,
-                machine.balanced, x,
-            )  # fmt: skip
+                machine.balanced, t * self.shift, x,
+            ) / t  # fmt: skip
             found = self._search(x)
             if found is None:
                 return
@@ -95,7 +93,7 @@ class ProjectedAscent:
         for part in (1.0, 0.3, 0.1):
             goal, x = self.a.copy(), np.empty_like(a)
             goal[free] += part * move
-            nearest(goal, lo, hi, 0.0, machine.total, machine.balanced, x)
+            nearest(goal, lo, hi, 0.0, machine.total, machine.balanced, 0.0, x)
             before = self.a
             found = self._search(x)
             if found is not None and (
@@ -113,7 +111,7 @@ class ProjectedAscent:
 def partial_ascent(machine: Any, combined: Combined, a: np.ndarray, f: np.ndarray) -> np.ndarray:
     """Return better coefficients after the projected steps of two bursts."""
     run = ProjectedAscent(machine, combined, a, f)
-    run.steps(2 * _BURST)
+    run.steps(2 * PATIENCE)
     return machine.make_feasible(run.a)
 
 
@@ -127,7 +125,7 @@ def ascent(
     run = ProjectedAscent(machine, combined, a, f)
     best, outputs, least, target, waited = a, f, inner_gap(machine, a, f)[0], np.inf, 0
     while least > accuracy and waited < PATIENCE // 4:
-        for move in (run.newton, lambda: run.steps(_BURST)):
+        for move in (run.newton, lambda: run.steps(PATIENCE)):
             move()
             run.refresh()
             gap = inner_gap(machine, run.a, run.f)[0]
@@ -141,13 +139,15 @@ def ascent(
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def nearest(v, lo, hi, soft, total, balanced, x):
+def nearest(v, lo, hi, soft, total, balanced, b, x):
     """Set x to clip(s(v - b), lo, hi), s shrinking by ``soft`` towards zero, with sum x = total by the choice of b.
 
-    The sum falls in b, at the rate of the coefficients inside their bounds: Newton's method, halving where it leaves
-    the interval that holds b. Without ``balanced``, b = 0.
+    The sum falls in b, at the rate of the coefficients inside their bounds: Newton's method from the ``b`` given,
+    halving where it leaves the interval that holds b. Without ``balanced``, b = 0. Returns b.
     """
-    low, high, b = -np.inf, np.inf, 0.0
+    if not balanced:
+        b = 0.0
+    low, high = -np.inf, np.inf
     n = v.shape[0]
     if balanced:
         low, high = np.inf, -np.inf
@@ -173,39 +173,11 @@ def nearest(v, lo, hi, soft, total, balanced, x):
             x[i] = u
             excess += u
         if not balanced or abs(excess) <= 1e-12 * size or high - low <= 1e-15 * max(abs(low), abs(high)):
-            return
+            break
         if excess > 0.0:
             low = b
         else:
             high = b
         new = b + excess / inside if inside > 0 else np.inf
         b = new if low < new < high else 0.5 * (low + high)
-
-
-def solve_reduced(
-    combined: Combined, idx: np.ndarray, rhs: np.ndarray, balanced: bool, rough: bool = False
-) -> np.ndarray:
-    """Solve K_beta[idx, idx] x = r for the rows r of rhs; where balanced [K 1; 1' 0] [x; .] = [r; 0]: then sum x = 0.
-
-    A ridge is added to K, as small as a factorisation allows. Single precision, half the cost, is tried first where few
-    digits will do (``rough``). Where balanced, constants in r change nothing, and are taken out first: on low ranks
-    they would be divided by the ridge, and what is left after they cancel would be rounding.
-    """
-    if balanced:
-        centred = np.ones((len(rhs) + 1, len(idx)))
-        np.subtract(rhs, rhs.mean(axis=1, keepdims=True), out=centred[:-1])
-        rhs = centred
-    mean = max(float(combined.diag[idx].mean()), float(np.finfo(np.float32).tiny))
-    single = [RIDGES["f"][0]] if rough and combined.dtype != np.float32 else []
-    for ridge, roughly in chain(zip(single, repeat(True)), zip(RIDGES[combined.dtype.char], repeat(False))):
-        factor = combined.factor(idx, ridge * mean, roughly)
-        if factor is not None:
-            break
-    else:
-        return np.zeros((len(rhs) - balanced, len(idx)))
-    X = factor.solve(rhs.T).T
-    if balanced:
-        X, ones = X[:-1], X[-1]
-        X -= np.outer(X.sum(axis=1) / ones.sum(), ones)
-        X -= X.mean(axis=1, keepdims=True)
-    return X
+    return b

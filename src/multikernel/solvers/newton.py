@@ -121,9 +121,7 @@ class Newton(Solver):
         # whole solutions are few: one before a closed-form step, one after
         epochs = self.epochs - (gap > self.reach) if state.partial else min(2, self.epochs)
         lower = -np.inf
-        # partial solutions by products are almost whole ones: more closed-form steps pay
-        handover = 0.4 * self.handover if point.combined.by_products else self.handover
-        if state.interleaving and state.epochs < epochs and gap > handover:
+        if state.interleaving and state.epochs < epochs and gap > self.handover:
             self._interleave(point, state, accuracy)
         elif state.waited < self.patience:
             state.interleaving = False

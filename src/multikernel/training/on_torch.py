@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from multikernel.gram.device import StoredValues, find_device, fits, spans, to_device, to_host, torch
+from multikernel.gram.device import WORKING_SET, StoredValues, find_device, fits, spans, to_device, to_host, torch
 from multikernel.gram.soundness import indefinite_error, require_sound
 from multikernel.gram.storage import TorchStorage, storage_dtype
 from multikernel.gram.tensors import TensorStack, inspect_tensors
@@ -20,7 +20,6 @@ from multikernel.gram.torch import TorchGram
 from multikernel.kernels.bank import KernelBank
 from multikernel.kernels.normalize import learn_normalizer
 from multikernel.kernels.on_device import ComputedValues, DeviceSamples, raw_tiles
-from multikernel.threads import BLOCK_BYTES
 from multikernel.training.core import Prepared, Settings
 from multikernel.training.expansion import ComputedExpansion
 from multikernel.training.prepare import BankSource
@@ -132,7 +131,7 @@ class DeviceExpansion(ComputedExpansion):
         centers = {columns: V.mean(0) for columns, V in kept.parts.items()}
         coef = [to_device(np.asarray(term.coef, np.float64), device) for term in self.terms]
         out = np.tile(self.offset, (new.n, 1))
-        for rows in spans(new.n, max(1, 16 * BLOCK_BYTES // (8 * max(1, kept.n)))):
+        for rows in spans(new.n, max(1, WORKING_SET**2 // max(1, kept.n))):
             part = torch.zeros((rows.stop - rows.start, out.shape[1]), dtype=torch.float64, device=device)
             for members, tile in raw_tiles(range(len(coef)), new.take(rows), kept, centers, torch.float64):
                 for j, K in zip(members, tile, strict=True):

@@ -75,7 +75,8 @@ class Model:
 
 def publish(fit: Fit) -> Model:
     """Return the model of a fit."""
-    prepared, n, found = fit.prepared, fit.prepared.gram.n_samples, fit.solutions
+    prepared, whole, found = fit.prepared, fit.prepared.gram, fit.solutions
+    n = whole.n_samples
     columns, shares, adjusted, mixed = [], [], [], []
     for target, solution in zip(fit.targets, fit.solutions, strict=True):
         rows = slice(None) if target.samples is None else target.samples
@@ -83,9 +84,9 @@ def publish(fit: Fit) -> Model:
         column[rows] = solution.dual_coef
         columns.append(column.reshape(n, -1))
         weight = None if prepared.weight is None else prepared.weight[rows]
-        gram = None if target.classes is None else gram_of(target, prepared.gram)
+        gram = None if target.classes is None else gram_of(target, whole)
         shares.append(contributions(solution.weights, solution.outputs, weight, gram))
-        adjusted.append(solution if target.adjust is None else target.adjust(target, solution, prepared.gram.dtype))
+        adjusted.append(solution if target.adjust is None else target.adjust(target, solution, whole.dtype))
         mixed.append(np.repeat(solution.weights[None], np.size(solution.intercept), axis=0))
     coef = columns[0] if len(columns) == 1 else np.hstack(columns)
     intercepts = np.concatenate([np.ravel(solution.intercept) for solution in adjusted])
@@ -99,7 +100,7 @@ def publish(fit: Fit) -> Model:
         "dual_coef_": own[:, 0] if single else np.ascontiguousarray(own.T),
         "intercept_": float(intercepts[0]) if single else intercepts,
         "solver_": found[0].solver,
-        "gram_": _gram_info(prepared.gram),
+        "gram_": GramInfo(whole.kind, str(whole.dtype), whole.nbytes, str(whole.device), whole.recomputed),
     }
     several: dict[str, Any] = {
         "objective_": np.array([solution.upper for solution in found]),
@@ -118,11 +119,6 @@ def publish(fit: Fit) -> Model:
         expansion, several["weights_"], support, own, intercepts, several["duality_gap_"], tuple(several["status_"]),
         attributes,
     )  # fmt: skip
-
-
-def _gram_info(gram: Gram) -> GramInfo:
-    device, recomputed = str(getattr(gram, "device", "host")), getattr(gram, "recomputed", False)
-    return GramInfo(gram.kind, str(gram.dtype), gram.nbytes, device, recomputed)
 
 
 def gram_of(target: Target, whole: Gram) -> Gram:
