@@ -41,7 +41,7 @@ ROOMS = (
 LEVEL = {room: level for level, room in enumerate(ROOMS)}
 
 # what only some solvers, the reports and the command line use
-OPTIONAL = {"clarabel", "highspy", "matplotlib", "plotly", "typer"}
+OPTIONAL = {"clarabel", "highspy", "matplotlib", "plotly", "torch", "triton", "typer"}
 
 
 def modules() -> list[Path]:

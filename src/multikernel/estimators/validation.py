@@ -201,6 +201,11 @@ def _check_stack(estimator: Any, X: Any, reset: bool) -> KernelStack:
                 f"shape (n_kernels, n_rows, n_train). Got {shape} instead."
             )
         X = stack_kernels(X)
+    if hasattr(X, "train_tensors") and not estimator._on_device:
+        raise ValueError(
+            f"X must be arrays for {type(estimator).__name__}, which works on the host only. "
+            f"Got tensors on {X.device} instead."
+        )
     if reset:
         estimator.n_features_in_ = X.shape[1]
     return X
@@ -271,6 +276,11 @@ def one_of(*words: str) -> Rule:
     return Rule(listed[0] if len(words) == 1 else f"{', '.join(listed[:-1])} or {listed[-1]}", words=words)
 
 
+def _storage(*words: str) -> Rule:
+    """Return the rule that a parameter be the name of a storage, or one with settings."""
+    return replace(one_of(*words), text=f"{one_of(*words).text}, or a TorchStorage", kinds=(TorchStorage,))
+
+
 def require_that(right: bool) -> None:
     """Raise where a value is not what a rule says; `check_parameters` has the sentence."""
     if not right:
@@ -316,7 +326,7 @@ RULES: dict[str, Rule] = {
     "class_weight": Rule(
         "None, 'balanced' or a dict from classes to weights", (Mapping,), words=("balanced",), none=True
     ),
-    "gram": replace(one_of("auto", *(kind for kind in KINDS if kind != "features")), kinds=(TorchStorage,)),
+    "gram": _storage("auto", *(kind for kind in KINDS if kind != "features")),
     "memory_limit": Rule("None, a positive number of bytes or a text such as '2GB'", none=True, check=parse_bytes),
     "verbose": Rule("a non-negative integer", (Integral, bool), 0.0),
     "callback": Rule("None or a callable", (Callable,), none=True),  # type: ignore[arg-type]
@@ -324,7 +334,7 @@ RULES: dict[str, Rule] = {
 }
 
 # of the estimators that also work on explicit features
-GRAM_OR_FEATURES = replace(one_of("auto", *KINDS), kinds=(TorchStorage,))
+GRAM_OR_FEATURES = _storage("auto", *KINDS)
 
 
 def check_parameters(estimator: Any, /, **own: Rule) -> None:
@@ -344,6 +354,8 @@ def check_parameters(estimator: Any, /, **own: Rule) -> None:
                 f"The names of the kernels must differ from the parameters of {owner}. "
                 f"Got {entry[0]!r}, which is one of them."
             )
+    if not estimator._on_device:
+        rules["gram"] = one_of(*(word for word in rules["gram"].words if word != "torch"))
     for name, value in params.items():
         if name not in rules or rules[name].allows(value):
             continue

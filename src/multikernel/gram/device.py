@@ -16,7 +16,7 @@ from multikernel.threads import ROWS
 try:
     import torch
 except ImportError:  # without PyTorch only the sentence of `find_device` is needed
-    torch = None  # type: ignore[assignment]
+    torch = None
 
 # samples whose block of the combined kernel comes to the host, and on a side of a tile of the device: more make the
 # compiled loops of the host slower and tiles larger, fewer make steps blind and tiles many

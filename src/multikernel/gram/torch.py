@@ -78,9 +78,10 @@ class TorchGram(Gram):
             self._on_device = [None if part is None else to_device(part, self.device) for part in parts]
         return self._on_device
 
-    def _by_loops(self) -> bool:
-        """Whether the compiled loops of a GPU read the kernels."""
-        return isinstance(self.values, StoredValues) and available(self.values.matrices)
+    def _readable(self) -> list[Tensor]:
+        """Return the kernels where the compiled loops of a GPU can read them, otherwise none."""
+        values = self.values
+        return values.matrices if isinstance(values, StoredValues) and available(values.matrices) else []
 
     def diag(self):
         if self._diag is None:
@@ -103,9 +104,9 @@ class TorchGram(Gram):
         v = v[idx]
         # weights of the rows: s_k u_k v
         D = s[at].reshape(-1, 1, *extra) * (v[None] if u is None else u[at][:, idx].reshape(*at.shape, -1, *extra) * v)
-        if v.ndim == 1 and self._by_loops():
+        if v.ndim == 1 and (matrices := self._readable()):
             for j, k in enumerate(every):
-                F[j] = sum_rows(self.values.matrices[k], idx, D[j])
+                F[j] = sum_rows(matrices[k], idx, D[j])
             every = every[:0]
         for rows in spans(len(idx) if len(every) else 0, WORKING_SET):
             # fewer rows, more columns
@@ -142,8 +143,8 @@ class TorchGram(Gram):
         _, u, A, B = self._form()
         active = np.flatnonzero(beta)
         weights = beta * self.form.scale
-        if u is None and A is None and len(active) and self._by_loops():
-            mix_rows([self.values.matrices[k] for k in active], weights[active], rows, out)
+        if u is None and A is None and len(active) and (matrices := self._readable()):
+            mix_rows([matrices[k] for k in active], weights[active], rows, out)
             return
         for part in spans(len(rows), max(1, WORKING_SET**2 // self.n_samples)):
             some = rows[part]
@@ -153,7 +154,7 @@ class TorchGram(Gram):
                         K = K * torch.outer(u[k, some], u[k]).to(K.dtype)
                     out[part].add_(K, alpha=float(weights[k]))
             if A is not None and B is not None:
-                for k in active:
+                for k in active.tolist():
                     both = A[k, some] @ B[k].T + B[k, some] @ A[k].T
                     out[part].sub_(both.to(out.dtype), alpha=float(beta[k]))
 
@@ -264,9 +265,12 @@ class TorchCombined(Combined):
 
     def apply(self, delta, exact=True):
         K = self.matrix
-        if not exact and not (delta.ndim == 1 and available([K])):
-            return to_host(K @ to_device(np.ascontiguousarray(delta), self._device, K.dtype))
-        v = to_device(np.asarray(delta, np.float64), self._device)
+        v = to_device(np.ascontiguousarray(delta, np.float64), self._device)
+        if v.ndim == 1 and available([K]):
+            rows = nonzero_rows(v)
+            return to_host(sum_rows(K, rows, v[rows]))
+        if not exact:
+            return to_host(K @ v.to(K.dtype))
         return to_host(TorchGram(StoredValues([K])).products(v)[0])
 
     def block(self, idx, dtype=None):
@@ -322,9 +326,9 @@ class TorchCholesky:
 
 
 class ConjugateGradients:
-    """A^-1 by conjugate gradients on the device to a few digits; by a factorisation where that takes too many products.
+    """A^-1 by conjugate gradients on the device, to two digits, which is enough for the steps of Newton's method.
 
-    As many as a factorisation costs: it is in proportion to n^3 and a product to n^2, though at a lower speed.
+    Where that takes more products than a factorisation costs, about n / 256 of them, A is factored.
     """
 
     def __init__(self, A: Tensor) -> None:
@@ -335,7 +339,8 @@ class ConjugateGradients:
         A = self.A
         R = to_device(np.ascontiguousarray(rhs.reshape(len(rhs), -1)), A.device, A.dtype)
         X, D, rr = torch.zeros_like(R), R.clone(), (R * R).sum(0)
-        enough = torch.finfo(torch.float32).eps * rr
+        # a quarter of the digits of single precision; of squares, half
+        enough = torch.finfo(torch.float32).eps ** 0.5 * rr
         for _ in range(len(A) // ROWS):
             AD = A @ D
             length = rr / (D * AD).sum(0)

@@ -181,7 +181,8 @@ def raw_tiles(
 
     ``centers`` has for each choice of columns a point amid the samples, from which distances are computed.
     """
-    bank, groups, rest = left.bank, {}, []
+    bank, rest = left.bank, []
+    groups: dict[Any, list[int]] = {}
     for k in kernels:
         kernel = bank.kernels[k]
         if not left.formulas[k]:

@@ -138,7 +138,7 @@ def ascent(
     return best, outputs, least <= accuracy
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
 def nearest(v, lo, hi, soft, total, balanced, b, x):
     """Set x to clip(s(v - b), lo, hi), s shrinking by ``soft`` towards zero, with sum x = total by the choice of b.
 
@@ -162,14 +162,10 @@ def nearest(v, lo, hi, soft, total, balanced, b, x):
     for _ in range(STEPS):
         excess, inside = -total, 0
         for i in range(n):
+            # soft thresholding, then the box; without branches, so that several are computed at once
             u = v[i] - b
-            u = u - soft if u > soft else (u + soft if u < -soft else 0.0)
-            if u <= lo[i]:
-                u = lo[i]
-            elif u >= hi[i]:
-                u = hi[i]
-            elif u != 0.0 or soft == 0.0:
-                inside += 1
+            u = min(max(max(u - soft, 0.0) + min(u + soft, 0.0), lo[i]), hi[i])
+            inside += (u > lo[i]) & (u < hi[i]) & ((u != 0.0) | (soft == 0.0))
             x[i] = u
             excess += u
         if not balanced or abs(excess) <= 1e-12 * size or high - low <= 1e-15 * max(abs(low), abs(high)):

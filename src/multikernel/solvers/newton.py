@@ -86,6 +86,9 @@ class Newton(Solver):
         Coefficients that a partial solution works on, per 2000 samples.
     handover, reach : float
         Relative gap at which interleaving ends, and the one that it should have reached before its last step.
+    close : float
+        Relative gap below which Newton's steps may be whole; interleaving ends there where partial solutions are by
+        products, and almost whole.
     patience : int
         Steps without progress before the other method takes over.
     """
@@ -97,6 +100,7 @@ class Newton(Solver):
     epochs: int = 4
     size: int = 600
     handover: float = 0.25
+    close: float = 0.075
     reach: float = 0.85
     patience: int = 4
 
@@ -121,7 +125,8 @@ class Newton(Solver):
         # whole solutions are few: one before a closed-form step, one after
         epochs = self.epochs - (gap > self.reach) if state.partial else min(2, self.epochs)
         lower = -np.inf
-        if state.interleaving and state.epochs < epochs and gap > self.handover:
+        handover = self.close if point.combined.by_products else self.handover
+        if state.interleaving and state.epochs < epochs and gap > handover:
             self._interleave(point, state, accuracy)
         elif state.waited < self.patience:
             state.interleaving = False
@@ -211,7 +216,7 @@ class Newton(Solver):
         if fall < 0.25 * state.expected:
             state.part *= 0.5
         elif fall > 0.75 * state.expected:
-            most = 1.0 if now.relative < 0.3 * self.handover else 0.5
+            most = 1.0 if now.relative < self.close else 0.5
             state.part = max(state.part, min(most, 2.0 * state.part))
         if fall < 0:
             self._return_to_best(point, state)

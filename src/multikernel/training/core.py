@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 
 from multikernel.gram.base import Gram
-from multikernel.gram.storage import TorchStorage
 from multikernel.kernels.class_kernels import ClassKernels
 from multikernel.kernels.fitted_normalizer import FittedNormalizer
 from multikernel.machines.base import Machine
@@ -64,7 +63,7 @@ class Settings:
     owner: str
     normalize: Any = None
     psd: str = "error"
-    gram: str | TorchStorage = "auto"
+    gram: Any = "auto"
     memory_limit: float | str | None = None
     n_threads: int = 1
     verbose: int = 0

@@ -150,6 +150,11 @@ class Classification:
         cost = sample_costs(self.owner, self.C, self.class_weight, self.classes, self.codes, self.weight)
         if self.output_kernels is not None:
             products = class_kernels(self.output_kernels, self.classes, prepared.names, self.owner)
+            if prepared.gram.kind == "torch":
+                raise ValueError(
+                    f"The 'output_kernels' parameter of {self.owner} must be None for kernels on a device of PyTorch. "
+                    "Leave it out, or use another 'gram' and arrays instead of tensors."
+                )
         scheme = self.multiclass if products is None else "products"
         targets = []
         for y, samples, name in labelled_problems(self.codes, self.classes, scheme):

@@ -66,6 +66,8 @@ class MixedPredictor:
 class TwoStage(BaseMKL):
     """What both two-stage estimators share."""
 
+    _on_device = False
+
     weights: Any
     estimator: Any
     _task: str
