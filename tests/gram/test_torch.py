@@ -75,7 +75,7 @@ def test_a_gram_on_a_device_answers_as_one_on_the_host(kind, dtype, way):
     close = dict(rtol=1e-5, atol=1e-5) if dtype == np.float32 else dict(rtol=1e-12, atol=1e-12)
     # sums of products are in float64, from entries that are the same
     exact = dict(rtol=1e-12, atol=1e-12)
-    some, idx = np.array([2, 0]), np.array([5, 80, 3, 3])
+    some, idx = np.array([2, 0]), np.array([5, 80, 3, 41])
     np.testing.assert_allclose(gram.diag(), host.diag(), **exact)
     np.testing.assert_array_equal(gram.apply(np.zeros(N)), 0.0)
     for v in (rng.normal(size=N), rng.normal(size=(N, 2))):
@@ -99,7 +99,7 @@ def test_a_gram_on_a_device_answers_as_one_on_the_host(kind, dtype, way):
     rows.ensure(idx)
     np.testing.assert_allclose(rows.scale * rows.matrix[idx], there.block(np.arange(N))[idx], **close)
     np.testing.assert_allclose(here.host_rows(idx[:3]).matrix, here.block(idx[:3]), **close)
-    ridge, rhs = np.full(N, 0.1), rng.normal(size=(N, 2))
+    ridge, rhs = np.full(N, 20.0), rng.normal(size=(N, 2))
     np.testing.assert_allclose(
         here.factor(np.arange(N), ridge).solve(rhs), there.factor(np.arange(N), ridge).solve(rhs), rtol=1e-3, atol=1e-3
     )
@@ -114,7 +114,7 @@ def test_outputs_follow_coefficients():
         F.update(a)
         np.testing.assert_allclose(F.kernel_outputs(), host.apply(a))
         np.testing.assert_allclose(F.kernel_outputs(np.array([4, 2])), host.apply(a)[:, [4, 2]])
-        np.testing.assert_allclose(F.quadratic_forms(), np.einsum("ki...,i...->k", host.apply(a), a))
+        np.testing.assert_allclose(F.quadratic_forms(), [np.vdot(f, a) for f in host.apply(a)])
         np.testing.assert_allclose(F.mix(np.arange(3.0)), np.tensordot(np.arange(3.0), host.apply(a), 1))
         other, b = gram.new_outputs(shape, F.known()), 2 * a
         other.update(b, some)
@@ -135,13 +135,13 @@ ALL = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("limit", [None, "500kB"])
+@pytest.mark.parametrize("limit", [None, "300kB"])
 @pytest.mark.parametrize("name", ALL)
 def test_kernels_of_vectors_are_those_of_the_host(name, limit):
     rng = np.random.default_rng(0)
     V = rng.uniform(0.0, 1.0, (N, 4))
     V[1] = V[0]
-    kernels, steps = [ALL[name], RBF(width=1.0), RBF(width=3.0), (RBF(width=2.0), [1, 2])], ()
+    kernels, steps = [ALL[name], RBF(width=1.0), RBF(width=3.0), ("two", RBF(width=2.0), [1, 2])], ()
     host = prepare(kernels, V, None, Settings("Test", steps, gram="dense")).gram
     gram = prepare(kernels, V, None, Settings("Test", steps, gram=CPU, memory_limit=limit)).gram
     assert gram.recomputed == (limit is not None) and gram.kind == "torch"
@@ -293,7 +293,7 @@ def bad_tensors():
     yield from ((nan, "NaN|nite"), (skew, "symmetric"), (negative, "."), (big, "."))
 
 
-@pytest.mark.parametrize(("K", "words"), bad_tensors())
+@pytest.mark.parametrize(("K", "words"), list(bad_tensors()))
 def test_unsound_tensors_are_refused(K, words):
     with pytest.raises(ValueError, match=words):
         MKLClassifier("precomputed").fit(K, LABELS)

@@ -92,6 +92,8 @@ class M3KClassifier(ClassifierFace):
     array(['a'], dtype='<U1')
     """
 
+    _on_device = False
+
     def __init__(
         self,
         kernels="rbf",
