@@ -48,7 +48,7 @@ class BaseMKL(_BaseComposition):
     model_: Any
     classes_: np.ndarray
     # whether kernels may be on a device
-    _on_device: bool = True
+    _on_device: bool = False
     # samples whose outputs a search has computed, and these outputs
     _known: tuple[Any, np.ndarray] | None = None
 

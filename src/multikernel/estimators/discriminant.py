@@ -84,8 +84,6 @@ class DiscriminantMKLClassifier(TransformerMixin, ClassifierFace):
     ((90, 2), True, True)
     """
 
-    _on_device = False
-
     def __init__(
         self,
         kernels="rbf",

@@ -92,8 +92,6 @@ class M3KClassifier(ClassifierFace):
     array(['a'], dtype='<U1')
     """
 
-    _on_device = False
-
     def __init__(
         self,
         kernels="rbf",

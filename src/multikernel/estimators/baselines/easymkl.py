@@ -101,8 +101,6 @@ class EasyMKLClassifier(ClassifierFace):
     (True, True, array(['yes', 'no', 'no'], dtype='<U3'))
     """
 
-    _on_device = False
-
     def __init__(
         self,
         kernels="rbf",

@@ -104,8 +104,6 @@ class LPBetaClassifier(ClassifierFace):
     (True, array(['yes', 'no', 'no'], dtype='<U3'))
     """
 
-    _on_device = False
-
     def __init__(
         self,
         kernels="rbf",

@@ -86,8 +86,6 @@ def _takes_streams(estimator: Any) -> bool:
 class OnlineMKL(ClassifierFace):
     """Base class of the online learners; the parameters are those of its subclasses."""
 
-    _on_device = False
-
     C: float
     block_norm: float | None
     average: bool

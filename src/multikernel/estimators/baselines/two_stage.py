@@ -66,8 +66,6 @@ class MixedPredictor:
 class TwoStage(BaseMKL):
     """What both two-stage estimators share."""
 
-    _on_device = False
-
     weights: Any
     estimator: Any
     _task: str
