@@ -343,14 +343,14 @@ def test_what_cannot_be_done_is_one_sentence(monkeypatch):
 
 
 def test_a_device_out_of_memory_is_one_sentence(monkeypatch):
-    with pytest.raises(MemoryError, match=r"The kernels needs 2 GB on cpu, which has .* free"):
-        with device.room_for("The kernels", 2e9, torch.device("cpu")):
+    with pytest.raises(MemoryError, match=r"cpu has .* free, and the kernels must take 2 GB: use fewer"):
+        with device.room_for("the kernels", 2e9, torch.device("cpu")):
             raise torch.OutOfMemoryError("too much")
-    with pytest.raises(MemoryError, match="A matrix"):
-        with device.room_for("A matrix", 2e9, torch.device("cpu")):
+    with pytest.raises(MemoryError, match="a matrix must take"):
+        with device.room_for("a matrix", 2e9, torch.device("cpu")):
             raise RuntimeError("DefaultCPUAllocator: can't allocate memory")
     with pytest.raises(RuntimeError, match="something else"):
-        with device.room_for("A matrix", 2e9, torch.device("cpu")):
+        with device.room_for("a matrix", 2e9, torch.device("cpu")):
             raise RuntimeError("something else")
 
 

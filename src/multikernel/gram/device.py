@@ -79,7 +79,7 @@ def room_for(what: str, nbytes: float, device: Any) -> Iterator[None]:
         if not isinstance(error, torch.OutOfMemoryError) and "allocate memory" not in str(error):
             raise
         raise MemoryError(
-            f"{what} needs {size_text(nbytes)} on {device}, which has {size_text(free_bytes(device))} free: use fewer "
+            f"{device} has {size_text(free_bytes(device))} free, and {what} must take {size_text(nbytes)}: use fewer "
             "samples or kernels, or a smaller 'memory_limit', with which kernels are computed when they are read."
         ) from error
 
@@ -180,7 +180,7 @@ class StoredValues(Values):
     def take_samples(self, idx):
         at = to_device(np.asarray(idx, np.int64), self.device)
         size = len(idx) ** 2 * self.dtype.itemsize
-        with room_for("The kernels on some of the samples", self.n_kernels * size, self.device):
+        with room_for("the kernels on some of the samples", self.n_kernels * size, self.device):
             return StoredValues([square(K, at) for K in self.matrices])
 
     def take_kernels(self, kernels):

@@ -127,11 +127,11 @@ class TorchGram(Gram):
         return F
 
     def apply(self, v, kernels=None):
-        with room_for("The outputs of all kernels", 8.0 * self.n_kernels * v.size, self.device):
+        with room_for("the outputs of all kernels", 8.0 * self.n_kernels * v.size, self.device):
             return to_host(self.products(to_device(np.asarray(v, np.float64), self.device), kernels))
 
     def new_outputs(self, shape, known=None):
-        with room_for("The outputs of all kernels", 8.0 * self.n_kernels * np.prod(shape, initial=1.0), self.device):
+        with room_for("the outputs of all kernels", 8.0 * self.n_kernels * np.prod(shape, initial=1.0), self.device):
             if known is None:
                 F = torch.zeros((self.n_kernels, *shape), dtype=torch.float64, device=self.device)
                 return TorchOutputs(self, np.zeros(shape), F)
@@ -246,7 +246,7 @@ class TorchCombined(Combined):
         """The matrix itself, on the device."""
         if not self._formed:
             n = self._gram.n_samples
-            with room_for(f"The combined kernel on {n} samples", float(n) * n * self.dtype.itemsize, self._device):
+            with room_for(f"the combined kernel on {n} samples", float(n) * n * self.dtype.itemsize, self._device):
                 if self._matrix is None:
                     self._matrix = torch.empty((n, n), dtype=torch_dtype(self.dtype), device=self._device)
                 self._gram.combine(self.beta, torch.arange(n, device=self._device), self._matrix)
@@ -294,7 +294,7 @@ class TorchCombined(Combined):
 
     def factor(self, idx, diagonal, single=False):
         with room_for(
-            f"A factorisation of {len(idx)} samples", 2.0 * len(idx) ** 2 * self.dtype.itemsize, self._device
+            f"a factorisation of {len(idx)} samples", 2.0 * len(idx) ** 2 * self.dtype.itemsize, self._device
         ):
             A = square(self.matrix, self._index(idx))
             A.diagonal().add_(to_device(np.broadcast_to(diagonal, len(A)).astype(self.dtype), self._device))
