@@ -57,7 +57,7 @@ lint: $(VENV)/.test
 	$(BIN)/mypy
 
 docs: $(VENV)/.docs
-	$(BIN)/mkdocs build
+	$(BIN)/mkdocs build --strict
 
 bench: $(VENV)/.package
 	$(BIN)/python benchmarks/run.py

@@ -1,4 +1,4 @@
-"""Parts of another Gram, without a copy of its kernels: some samples, K_k[idx][:, idx], or some of the kernels."""
+"""Parts of another Gram, without a copy of its kernels: some samples, ``K_k[idx][:, idx]``, or some of the kernels."""
 
 from __future__ import annotations
 

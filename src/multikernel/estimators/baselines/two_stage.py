@@ -87,6 +87,12 @@ class TwoStage(BaseMKL):
     ):
         self._store(locals())
 
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        if self.estimator is not None:
+            tags.expected_failed_checks = {}  # the second stage is as accurate as the given estimator
+        return tags
+
     def _predictor(self) -> Any:
         return self._default(kernel="precomputed") if self.estimator is None else self.estimator
 
