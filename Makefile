@@ -1,4 +1,4 @@
-# make demo | test | lint | docs | bench | bench-quick | survey | papers | walk | knobs | alternate | mutate | clean.
+# make demo | test | lint | docs | bench | bench-quick | survey | papers | walk | knobs | alternate | mutate | drill | clean.
 # Everything happens in .venv; PYTHON picks the interpreter.
 PYTHON ?= python3
 VENV ?= .venv
@@ -12,7 +12,7 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 BLIS_NU
 PYTEST := $(ONE_THREAD) $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint docs bench bench-quick survey papers walk knobs alternate mutate clean
+.PHONY: help demo test lint docs bench bench-quick survey papers walk knobs alternate mutate drill clean
 
 help:
 	@echo "make demo     learn a mix of kernels on a bundled data set"
@@ -26,6 +26,7 @@ help:
 	@echo "make knobs    numbers in the source that no user can set (MAX=100: fail above so many)"
 	@echo "make alternate OLD=path   speed of this version as a ratio to that of another checkout, run in turn"
 	@echo "make mutate FILE=path TESTS=paths   changes of one file, one at a time, that these tests do not notice"
+	@echo "make drill    attack the library (BUDGET=30m SEED=1 RESUME=file ONLY=kind CHECK=--check): writes docs/reliability.md"
 	@echo "make clean    remove what the others made"
 
 $(BIN)/python:
@@ -85,6 +86,10 @@ mutate: $(VENV)/.test
 	@if [ -z "$(FILE)" ] || [ -z "$(TESTS)" ]; then \
 	    echo "make mutate FILE=path TESTS=paths: the path of a file or those of its tests are missing"; exit 2; fi
 	$(BIN)/python tools/mutate.py $(FILE) --tests $(TESTS) --jobs $(WORKERS)
+
+drill: $(VENV)/.test
+	$(BIN)/python -m tests.drill --page docs/reliability.md $(if $(BUDGET),--budget $(BUDGET)) $(if $(SEED),--seed $(SEED)) \
+	    $(if $(RESUME),--resume $(RESUME)) $(if $(ONLY),--only $(ONLY)) $(CHECK)
 
 papers: $(VENV)/.package
 	@set -e; for script in papers/*/run.py; do \

@@ -188,6 +188,7 @@ def hinge_row_steps(
         )  # fmt: skip
         if status != GO_ON:
             return status, steps, m, gap
+        begun = steps
         for j in range(n):
             if top[j] < SHARE * worst:
                 continue
@@ -218,6 +219,9 @@ def hinge_row_steps(
                         S[u] += d
                         t[u] += d * (r[j] - mean - rho[0])
             steps += 1
+        if steps == begun:
+            # all violations are rounding
+            return OUT_OF_STEPS, max_steps, 0, gap
 
 
 @njit(cache=True, nogil=True)
