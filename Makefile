@@ -1,7 +1,9 @@
-# make demo | test | lint | docs | bench | bench-quick | survey | papers | walk | knobs | alternate | mutate | drill | clean.
+# make demo | test | test-oldest | lint | docs | bench | bench-quick | survey | papers | walk | knobs | alternate | mutate | drill | clean.
 # Everything happens in .venv; PYTHON picks the interpreter.
 PYTHON ?= python3
 VENV ?= .venv
+# the oldest Python that pyproject.toml names
+OLDEST ?= python3.11
 WORKERS ?= 2
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
@@ -12,11 +14,12 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 BLIS_NU
 PYTEST := $(ONE_THREAD) $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint docs bench bench-quick survey papers walk knobs alternate mutate drill clean
+.PHONY: help demo test test-oldest lint docs bench bench-quick survey papers walk knobs alternate mutate drill clean
 
 help:
 	@echo "make demo     learn a mix of kernels on a bundled data set"
 	@echo "make test     lint, the whole suite, the documentation's examples and the coverage bar"
+	@echo "make test-oldest   the suite with the lowest versions that pyproject.toml allows, on the oldest Python it names"
 	@echo "make lint     ruff and mypy"
 	@echo "make docs     HTML documentation in site/"
 	@echo "make bench    all solvers and other packages in one run: writes docs/benchmarks.md (bench-quick: prints a small one)"
@@ -52,6 +55,14 @@ test: lint
 	$(PYTEST) -n $(WORKERS) --cov --cov-report=
 	NUMBA_DISABLE_JIT=1 $(PYTEST) -m loops tests --cov --cov-report= --cov-append
 	$(BIN)/python -m coverage report --fail-under=98
+
+# an environment and Numba caches of its own
+test-oldest:
+	$(OLDEST) -m venv $(VENV)-oldest
+	mkdir -p build
+	$(VENV)-oldest/bin/python tools/lowest.py test > build/lowest.txt
+	$(VENV)-oldest/bin/python -m pip install --quiet --disable-pip-version-check -c build/lowest.txt -e ".[test]"
+	NUMBA_CACHE_DIR=$(CURDIR)/build/numba-oldest $(ONE_THREAD) $(VENV)-oldest/bin/python -m pytest -n $(WORKERS)
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check
@@ -98,5 +109,5 @@ papers: $(VENV)/.package
 	done
 
 clean:
-	rm -rf $(VENV) build dist site .coverage .coverage.* htmlcov .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-oldest build dist site .coverage .coverage.* htmlcov .pytest_cache .ruff_cache .mypy_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,16 +1,17 @@
 """Pip constraints that pin every direct dependency to the lowest version that pyproject.toml allows.
 
-Prints one line ``name==version`` for each ``name>=version`` of the dependencies and of the extras named on the command line; ``make test-oldest`` installs with
-them and runs the suite. A dependency without a lower bound is an error: nothing says from which version on it works.
+    python tools/lowest.py [EXTRA ...] > constraints.txt       run by `make test-oldest`
+
+Prints one line ``name==version`` for each ``name>=version`` of the dependencies and of the extras that are named. A
+dependency without a lower bound is an error: nothing says from which version on it works.
 """
 
-import argparse
 import re
 import sys
 import tomllib
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parent.parent
 # name, extras in brackets, lowest version; upper bounds and markers may follow
 REQUIREMENT = re.compile(r"(?P<name>[\w.-]+)(\[[^]]*\])?\s*>=\s*(?P<version>[\w.]+)")
 
@@ -37,18 +38,17 @@ def lowest_versions(project, extras):
     return versions
 
 
-def main():
-    """Print the constraints of this project."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("extras", nargs="*", help="names of optional dependencies to include")
-    arguments = parser.parse_args()
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    unknown = sorted(set(arguments.extras) - set(project["optional-dependencies"]))
+def main(extras):
+    """Print the constraints of this project with these extras; return the exit status."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    unknown = sorted(set(extras) - set(project["optional-dependencies"]))
     if unknown:
-        sys.exit(f"pyproject.toml has no optional dependencies named {', '.join(unknown)}.")
-    for name, version in lowest_versions(project, arguments.extras).items():
+        print(f"pyproject.toml has no optional dependencies named {', '.join(map(repr, unknown))}.", file=sys.stderr)
+        return 2
+    for name, version in lowest_versions(project, extras).items():
         print(f"{name}=={version}")
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main(sys.argv[1:]))

@@ -340,7 +340,7 @@ def test_samples_must_be_finite_numbers():
 
 def test_a_data_frame_with_a_gap_is_refused():
     pd = pytest.importorskip("pandas")
-    frame = pd.DataFrame(X, columns=list("abc"))
+    frame = pd.DataFrame(X.copy(), columns=list("abc"))
     frame.loc[3, "b"] = np.nan
     with pytest.raises(ValueError, match="NaN"):
         MKLClassifier().fit(frame, Y)

@@ -72,7 +72,7 @@ OTHERS = [
         normalize=["center", "trace"],
         gram="lazy",
     ),
-    TwoStageRegressor(weights=UniformWeights()),
+    TwoStageRegressor(weights=UniformWeights(), estimator=SVR(kernel="precomputed", tol=1e-12)),
     TwoStageRegressor(estimator=SVR(kernel="precomputed", tol=1e-12)),
     TwoStageRegressor(weights=AlignWeights(), estimator=KernelRidge(kernel="precomputed")),
 ]

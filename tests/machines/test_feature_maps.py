@@ -142,7 +142,7 @@ CASES = {
     "vectors": (VECTORS, lambda n, seed: np.random.default_rng(seed).normal(size=(n, 4))),
     "sparse": (
         [Linear(), ("one", Linear(), [1])],
-        lambda n, seed: sparse.random_array((n, 4), density=0.5, rng=np.random.default_rng(seed), format="csr"),
+        lambda n, seed: sparse.csr_array(np.maximum(np.random.default_rng(seed).normal(size=(n, 4)), 0.0)),
     ),
     "sequences": (SEQUENCES, lambda n, seed: texts(n, letters="ACGTN", seed=seed)),
     "blocks": (PositionBlocks(DegreeBlocks(WeightedDegree(4)), 3), lambda n, seed: texts(n, seed=seed)),

@@ -137,9 +137,10 @@ class M3KClassifier(ClassifierFace):
 
     def _spec(self, samples: Samples) -> MarginClassification:
         """Return the problem of the samples."""
+        gamma0 = self.gamma0 if isinstance(self.gamma0, str) else float(self.gamma0)
         return MarginClassification(
             type(self).__name__, samples.codes, samples.classes, samples.weight, C=self.C, norm=self.norm,
-            multiclass="products", class_weight=self.class_weight, fit_intercept=False, gamma0=self.gamma0,
+            multiclass="products", class_weight=self.class_weight, fit_intercept=False, gamma0=gamma0,
             gamma0_fraction=self.gamma0_fraction,
         )  # fmt: skip
 
