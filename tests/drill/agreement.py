@@ -5,8 +5,6 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
-from drill import Kind
-from drill.fits import foreign_warnings
 from problems import linear, random_problem
 from reference import conic_solution
 from reference_joint import conic_joint, conic_other, joint_loss, other_loss
@@ -14,6 +12,8 @@ from reference_losses import LOSSES, conic_loss
 from reference_margin import conic_largest, conic_m3k, eta_of
 from reference_tasks import conic_oneclass, conic_svr, plane_loss, tube_loss
 
+from drill import Kind
+from drill.fits import foreign_warnings
 from multikernel import M3KClassifier, MKLClassifier, MKLOneClass, MKLRegressor, stack_kernels
 from multikernel.kernels import Linear
 from multikernel.solvers import solver_names
@@ -56,7 +56,11 @@ def reference(task, loss, stack, y, C, norm, intercept, gamma0):
     elif task == "one class":
         found = conic_oneclass(stack, C, norm)
     elif loss == "hinge":
-        value = conic_m3k(stack, y, C, norm, gamma0) if task == "margin" else conic_joint(stack, y, C, norm, None, intercept)
+        value = (
+            conic_m3k(stack, y, C, norm, gamma0)
+            if task == "margin"
+            else conic_joint(stack, y, C, norm, None, intercept)
+        )
         return value * (1 - ACCURACY), value * (1 + 10 * ACCURACY)
     elif task == "joint":
         return -np.inf, conic_other(stack, y, C, norm, loss, intercept)
@@ -149,7 +153,10 @@ def case(rng):
     finding = disagreement(task, loss, model, samples, y, (lower, upper), unit, scale)
     if finding is None and foreign:
         finding = f"a warning from below: {foreign[0]}"
-    return label, finding and f"{finding} (n={n}, p={len(stack)}, C={C:.3g}, norm={norm:.3g}, {drawn.kind}, x {scale:.0e})"
+    return (
+        label,
+        finding and f"{finding} (n={n}, p={len(stack)}, C={C:.3g}, norm={norm:.3g}, {drawn.kind}, x {scale:.0e})",
+    )
 
 
 def disagreement(task, loss, model, samples, y, bounds, unit, scale) -> str | None:
@@ -174,9 +181,11 @@ def disagreement(task, loss, model, samples, y, bounds, unit, scale) -> str | No
 
 KIND = Kind(
     "agreement",
-    "A problem of a random loss, norm, solver, storage and common factor of the kernels, on random or degenerate kernels (low rank, duplicated, zero, constant, "
-    "of very different scales; repeated samples of opposite labels), is solved by the library and by a general conic solver. A finding is a bound on the wrong "
-    "side of the optimum, an objective that is not that of the published model, or a fit of the default solver that does not converge.",
+    "A problem of a random loss, norm, solver, storage and common factor of the kernels, on random or "
+    "degenerate kernels (low rank, duplicated, zero, constant, of very different scales; repeated samples of "
+    "opposite labels), is solved by the library and by a general conic solver. A finding is a bound on the "
+    "wrong side of the optimum, an objective that is not that of the published model, or a fit of the default"
+    " solver that does not converge.",
     share=5,
     full=3000,
     case=case,

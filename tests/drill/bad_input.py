@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import io
 import tempfile
 import warnings
 from collections.abc import Callable
@@ -13,46 +12,30 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from drill import Kind
-from drill.fits import ESTIMATORS, draw_samples, evaluate, fit, make, unclear
 from typer.testing import CliRunner
 
+from drill import Kind
+from drill.arguments import (
+    ALIASES,
+    ARGUMENTS,
+    BAD,
+    BAD_SAMPLES,
+    LEFT_OUT,
+    NAN,
+    NOTHING,
+    OWN_ARGUMENTS,
+    ROOMS,
+    TAKES,
+    TEXTS,
+    WORD,
+    X,
+    Y,
+)
+from drill.fits import ESTIMATORS, draw_samples, evaluate, fit, make, unclear
 from multikernel import MKLClassifier, MKLRegressor, kernels, losses
 from multikernel.cli.app import app
 from multikernel.kernels import DegreeBlocks, Family, HashedDegree, Kernel, PositionBlocks
 from multikernel.kernels.sequences.base import SequenceKernel
-
-X = np.random.default_rng(0).uniform(size=(12, 4))
-Y = np.arange(12) % 2
-STACK = np.array([X @ X.T, np.exp(-np.square(X[:, None] - X).sum(2))])
-TEXTS = ["ACGTACGTACGT", "ACGTTCGTACGA", "TTTTACGTACGT", "ACCCACGTACGT"] * 3
-NAN, NOTHING, WORD = float("nan"), object(), "no such word"
-
-# what no parameter of the library may be, but for the few that take one of these
-BAD = (NOTHING, NAN, 1j, WORD)
-TAKES = {("error_score", NAN), ("error_score", -1), ("names", WORD), ("results", WORD), ("coef0", -1), ("value", -1), ("constant", -1)}
-# other names of a parameter in sentences, some of them those of NumPy and scikit-learn
-ALIASES = {
-    "random_state": "seed", "k1": "kernel", "k2": "kernel", "steps": "normalize", "model": "estimator", "dtype": "data type",
-    "spec": "kernels", "function": "kernel", "cost": "--C",
-}  # fmt: skip
-# arguments that have no default, by their names in all callables, or by callable
-ARGUMENTS: dict[str, Any] = {
-    "X": X, "y": Y, "stack": STACK, "kernel": kernels.RBF(), "k1": kernels.RBF(), "k2": kernels.Linear(), "exponent": 2,
-    "function": lambda A, B: A @ B.T, "groups": [[0, 1], [2, 3]], "steps": "cosine", "spec": [kernels.RBF()], "n_classes": 3,
-    "scores": np.eye(3), "codes": np.arange(3), "loss": 0.5, "rademacher": 0.1, "c": 3, "n": 20, "gamma": np.ones(2), "traces": np.ones(2),
-    "gamma0": 0.5, "count": 3, "Lambda": 1.0, "T": 1.0, "margin": 0.5, "kernels": STACK, "estimator": MKLClassifier(), "sequences": TEXTS,
-    "source": io.StringIO(">a\nACGT\n"),
-}  # fmt: skip
-DEGREE = kernels.WeightedDegree(3)
-OWN_ARGUMENTS: dict[str, dict[str, Any]] = {
-    "DegreeBlocks": {"kernel": DEGREE}, "PositionBlocks": {"kernel": DEGREE, "windows": 3}, "HashedDegree": {"kernel": DEGREE},
-    "mkl_path": {"Cs": [1.0]}, "compare": {"cv": 2, "methods": ["uniform"], "verbose": 0}, "dna": {"n": 20, "length": 30},
-}  # fmt: skip
-ROOMS = ("datasets", "kernels", "theory", "inspection", "model_selection", "gram.stack")
-# arguments of these are results of the library, or they have none that can be wrong
-LEFT_OUT = {"KernelStack", "FastaError", "FastaProblem", "FastaRecords", "load", "load_dataset", "available", "learn_normalizer",
-            "Family", "Kernel", "KernelBank", "FittedNormalizer", "take_columns", "resolve_columns", "as_kernel", "kernel_name", "OutputKernels"}  # fmt: skip
 
 
 def parameters(call: Callable) -> list[inspect.Parameter]:
@@ -64,6 +47,9 @@ def bad_values(parameter: inspect.Parameter) -> list[Any]:
     """Return values that a parameter must not have."""
     number = isinstance(parameter.default, int | float) and not isinstance(parameter.default, bool)
     # a default above zero, or zero, is a number that must not be negative
+    if parameter.name == "results":
+        # any word is the name of a file
+        return [NOTHING, NAN, 1j]
     return [*BAD, -1] if number and parameter.default >= 0 else list(BAD)
 
 
@@ -72,10 +58,12 @@ def with_arguments(call: Callable, name: str, value: Any) -> Any:
     needed = [p.name for p in parameters(call) if p.default is p.empty]
     own = OWN_ARGUMENTS.get(call.__name__, {})
     if "model" in needed:
-        own = {"model": sequence_model() if "report" not in call.__name__ else fitted("M3KClassifier")}
+        own = {"model": make("M3KClassifier").fit(X, Y) if "report" in call.__name__ else sequence_model()}
     found = call(**{**{each: ARGUMENTS.get(each) for each in needed}, **own, name: value})
     # kernels look at their parameters when they are fitted
-    return fit_one(found) if isinstance(found, Kernel | Family) else found
+    for kernel in found if isinstance(found, list) else [found]:
+        if isinstance(kernel, Kernel | Family):
+            fit_one(kernel)
 
 
 def fit_estimator(name: str, parameter: str, value: Any) -> None:
@@ -103,13 +91,6 @@ def sequence_model():
 def fit_loss(cls: type, parameter: str, value: Any) -> None:
     loss = cls(**{parameter: value})
     (MKLClassifier if loss.task == "classification" else MKLRegressor)(loss=loss).fit(X, Y)
-
-
-BAD_SAMPLES = {
-    "X": (None, WORD, NOTHING, 3.0, X * NAN, X * np.inf, X * 1j, X[:0], X[:, :0], X[None, None], [[1.0], [1.0, 2.0]], {"a": 1}),
-    "y": (None, Y[:5], np.full(12, NAN), np.stack([Y, Y, Y], 1)[None], NOTHING, np.array([1, "a"] * 6, object), 1j * Y),
-    "sample_weight": (-np.ones(12), np.full(12, NAN), np.ones(5), np.zeros(12), WORD, NOTHING, np.ones((12, 2)), 1j * np.ones(12)),
-}  # fmt: skip
 
 
 def fit_samples(name: str, argument: str, value: Any) -> None:
@@ -165,7 +146,12 @@ def subjects() -> list[tuple[str, Callable[[str, Any], Any], str, list[Any]]]:
         module = importlib.import_module(f"multikernel.{room}")
         for name in getattr(module, "__all__", ["stack_kernels"]):
             call = getattr(module, name)
-            if name in LEFT_OUT or name in ESTIMATORS or not callable(call) or (isinstance(call, type) and room != "kernels"):
+            if (
+                name in LEFT_OUT
+                or name in ESTIMATORS
+                or not callable(call)
+                or (isinstance(call, type) and room != "kernels")
+            ):
                 continue
             found += [(name, partial(with_arguments, call), p.name, bad_values(p)) for p in parameters(call)]
     for command in app.registered_commands:
@@ -190,8 +176,14 @@ def case(rng):
             call(parameter, value)
         except (ValueError, TypeError) as error:
             # sentences about samples are those of scikit-learn, of several lines and without the name
-            lacks = None if parameter in (*BAD_SAMPLES, "groups") else unclear(error, parameter, ALIASES.get(parameter, parameter))
+            lacks = (
+                None
+                if parameter in (*BAD_SAMPLES, "groups", "sequences")
+                else unclear(error, parameter, ALIASES.get(parameter, parameter))
+            )
             return label, lacks and f"{tells}: {lacks}"
+        except FileNotFoundError as error:
+            return label, None if str(value) in str(error) else f"{tells}: {error}"
         except Exception as error:
             return label, f"{tells}: {type(error).__name__}: {str(error)[:200]}"
     if any(parameter == taker and (value is taken or value == taken) for taker, taken in TAKES):
@@ -201,8 +193,10 @@ def case(rng):
 
 KIND = Kind(
     "bad input",
-    "A public estimator, kernel, loss, function or command with one argument that is nothing of its kind: an object, NaN, a complex number, an unknown word, a negative "
-    "number; samples, targets and weights of wrong shapes and contents. A finding is an answer, any exception but ValueError and TypeError, or a sentence that does not name the parameter.",
+    "A public estimator, kernel, loss, function or command with one argument that is nothing of its kind: an "
+    "object, NaN, a complex number, an unknown word, a negative number; samples, targets and weights of wrong"
+    " shapes and contents. A finding is an answer, any exception but ValueError and TypeError, or a sentence "
+    "that does not name the parameter.",
     share=2,
     full=10_000,
     case=case,

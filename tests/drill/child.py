@@ -28,7 +28,8 @@ def blas_threads() -> list[int]:
 def in_child(job: Callable[[Path], dict], disturb: Callable[[int], None] = lambda pid: None) -> dict:
     """Run ``job`` in a fork of this process with a folder of its own; ``disturb`` gets its process id.
 
-    Returns what the job returns, {"died": signal or exit status} or {"hung": where}; with "left", the files that the job
+    Returns what the job returns, {"died": signal or exit status} or {"hung": where}; with "left",
+    the files that the job
     left among the temporary ones, and "blas", whether the limits of BLAS threads are as before.
     """
     with tempfile.TemporaryDirectory() as folder:
@@ -36,9 +37,12 @@ def in_child(job: Callable[[Path], dict], disturb: Callable[[int], None] = lambd
         work.mkdir(), temporary.mkdir()
         ours, theirs = os.pipe()
         sys.stdout.flush(), sys.stderr.flush()
+        # Ctrl-C must not reach the fork before it has left the code of its parent
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         pid = os.fork()
         if pid == 0:
             _child(job, work, temporary, errors, theirs)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
         os.close(theirs)
         try:
             disturb(pid)
@@ -67,7 +71,9 @@ def _child(job, work, temporary, errors, pipe) -> None:
         os.dup2(stream, 1), os.dup2(stream, 2)
         warnings.simplefilter("ignore")
         before = blas_threads()
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
         result = job(work)
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         result["blas"] = blas_threads() == before
         os.write(pipe, json.dumps(result).encode())
         code = 0

@@ -7,11 +7,20 @@ import warnings
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+
 from drill import Kind
 from drill.child import blas_threads, in_child
 from drill.fits import ESTIMATORS, draw_samples, evaluate, fit, make
 
-VARIANTS = ({}, {"gram": "lazy"}, {"gram": "memmap"}, {"norm": 2.0}, {"solver": "silp"}, {"n_jobs": 2}, {"n_jobs": 2, "gram": "lazy"})
+VARIANTS = (
+    {},
+    {"gram": "lazy"},
+    {"gram": "memmap"},
+    {"norm": 2.0},
+    {"solver": "silp"},
+    {"n_jobs": 2},
+    {"n_jobs": 2, "gram": "lazy"},
+)
 
 
 def answers(name: str, options: dict, X, y) -> np.ndarray:
@@ -71,8 +80,9 @@ def case(rng):
 
 KIND = Kind(
     "concurrency",
-    "Two to eight fits at the same time, in threads of one process or in forks of it. A finding is an output that differs in any bit from that of the same fit alone, an exception, or "
-    "a limit of BLAS threads or a thread that stays.",
+    "Two to eight fits at the same time, in threads of one process or in forks of it. A finding is an output "
+    "that differs in any bit from that of the same fit alone, an exception, or a limit of BLAS threads or a "
+    "thread that stays.",
     share=2,
     full=500,
     case=case,

@@ -22,7 +22,8 @@ def case(rng):
 
 KIND = Kind(
     "exactness",
-    "The primal and dual values of a fitted model are computed exactly from the published numbers. A finding is a true gap above the reported one.",
+    "The primal and dual values of a fitted model are computed exactly from the published numbers. A finding "
+    "is a true gap above the reported one.",
     share=3,
     full=2000,
     case=case,

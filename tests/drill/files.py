@@ -11,17 +11,19 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
+
 from drill import Kind
 from drill.fits import unclear
-
 from multikernel.cli.compare_command import load_table
 from multikernel.datasets import load, read_fasta
 from multikernel.inspection.records import Records
 
 PROTOCOL, METHODS = {"data": "a", "splits": "b"}, {"mkl": "k"}
 # what a damaged text is likely to contain
-TOKENS = (b"\0", b"\r", b"\n", b",", b'"', b">", b";", b"nan", b"inf", b"-1e999", b"1e-999", b"\xff\xfe", b"\xef\xbb\xbf", b"\x1f\x8b",
-          b"'", b"}", b"[", b"9" * 30, b"(2000000000,)", b"<f8", b"|O", b"\x93NUMPY", b"PK\x05\x06", b"null")  # fmt: skip
+TOKENS = (b"\0", b"\r", b"\n", b",", b'"', b">", b";", b"nan", b"inf", b"-1e999", b"1e-999", b"\xff\xfe",
+         b"\xef\xbb\xbf", b"\x1f\x8b",
+          b"'", b"}", b"[", b"9" * 30, b"(2000000000,)", b"<f8", b"|O", b"\x93NUMPY", b"PK\x05\x06",
+          b"null")  # fmt: skip
 
 
 @cache
@@ -31,13 +33,16 @@ def originals() -> dict[str, bytes]:
     X, y = rng.normal(size=(12, 3)).round(3), np.arange(12) % 2
     fasta = "".join(f">id{i} text\n{''.join(rng.choice(list('ACGTN'), 20))}\nACGT\n" for i in range(5)).encode()
     table = "a,b,c,y\n" + "".join(",".join(map(str, [*row, t])) + "\n" for row, t in zip(X, y, strict=True))
-    words = "a;b;y\n" + "".join(f"{row[0]};{'red' if row[1] > 0 else 'blue'};{t}\n" for row, t in zip(X, y, strict=True))
+    words = "a;b;y\n" + "".join(
+        f"{row[0]};{'red' if row[1] > 0 else 'blue'};{t}\n" for row, t in zip(X, y, strict=True)
+    )
     rows = [{"method": "mkl", "fold": i, "key": "k", "error": None, "score": 0.5} for i in range(3)]
     lines = "".join(json.dumps(line) + "\n" for line in [{"protocol": PROTOCOL}, *rows]).encode()
     return {
         "plain.fasta": fasta, "packed.fasta": gzip.compress(fasta, mtime=0), "table.csv": table.encode(),
         "words.csv": words.encode(), "samples.npz": archive(np.savez, X=X, y=y),
-        "packed.npz": archive(np.savez_compressed, X=X, y=y.astype("U3")), "stack.npz": archive(np.savez, K=[X @ X.T], y=y),
+        "packed.npz": archive(np.savez_compressed, X=X, y=y.astype("U3")), "stack.npz": archive(np.savez, K=[X @ X.T],
+        y=y),
         "named.npz": archive(np.savez, seq=np.array([b"ACGT", b"TTTT"]), y=y, class_names=np.array([b"a", b"b"])),
         "results.jsonl": lines,
     }  # fmt: skip
@@ -112,8 +117,9 @@ def case(rng):
 
 KIND = Kind(
     "files",
-    "A small FASTA, CSV, npz or results file with bytes changed, cut, moved, repeated or replaced by telling ones is read by `read_fasta`, `load`, the reader of "
-    "`multikernel compare` or its file of results. A finding is any exception but a ValueError of one sentence, or data that are not whole.",
+    "A small FASTA, CSV, npz or results file with bytes changed, cut, moved, repeated or replaced by telling "
+    "ones is read by `read_fasta`, `load`, the reader of `multikernel compare` or its file of results. A "
+    "finding is any exception but a ValueError of one sentence, or data that are not whole.",
     share=2,
     full=100_000,
     case=case,

@@ -1,4 +1,4 @@
-"""What the kinds share: every estimator with quick settings, samples and targets, and what a model or an error must be."""
+"""What the kinds share: estimators with quick settings, samples and targets, what a model or an error must be."""
 
 from __future__ import annotations
 

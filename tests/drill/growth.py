@@ -9,7 +9,6 @@ import threading
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 from drill import Kind
 from drill.fits import ESTIMATORS, draw_samples, evaluate, fit, make
 
@@ -63,7 +62,8 @@ def case(rng):
 
 KIND = Kind(
     "growth",
-    "Fits of all estimators in one process, in turn. A finding is more resident memory (by more than 24 MB), more threads or more open files than after the first 140 fits.",
+    "Fits of all estimators in one process, in turn. A finding is more resident memory (by more than 24 MB), "
+    "more threads or more open files than after the first 140 fits.",
     share=2,
     full=2000,
     case=case,

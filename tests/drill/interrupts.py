@@ -13,7 +13,6 @@ from pathlib import Path
 from drill import Kind
 from drill.child import in_child
 from drill.jobs import draw_job
-
 from multikernel import __file__ as package
 
 PACKAGE = str(Path(package).parent)
@@ -101,9 +100,10 @@ def _tell(name: str, when: str, result: dict) -> str | None:
 
 KIND = Kind(
     "interrupts",
-    "A fit of any estimator, search, path, comparison or command in a process of its own is interrupted by Ctrl-C after a random time, or before a random line of "
-    "the library. A finding is anything but a sound certified model or a clean interrupt: another exception, a damaged model, BLAS threads still limited, a temporary file "
-    "left, results from which a second run cannot go on.",
+    "A fit of any estimator, search, path, comparison or command in a process of its own is interrupted by "
+    "Ctrl-C after a random time, or before a random line of the library. A finding is anything but a sound "
+    "certified model or a clean interrupt: another exception, a damaged model, BLAS threads still limited, a "
+    "temporary file left, results from which a second run cannot go on.",
     share=4,
     full=400,
     case=case,

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+from problems import random_problem
+
 from drill import Kind
 from drill.agreement import NORMS, TASKS, estimator, targets
 from drill.fits import evaluate, foreign_warnings, make
-from problems import random_problem
-
 from multikernel import stack_kernels
 from multikernel.solvers import solver_names
 
@@ -178,8 +178,7 @@ def baseline(rng):
     factor = float(10.0 ** rng.uniform(-12, 12)) if law == "scale" else 1.0
     changed = factor * stack[order][:, rows][:, :, rows]
     f = [
-        evaluate(make(name, kernels="precomputed", tol=1e-9).fit(K, t), K)
-        for K, t in ((stack, y), (changed, y[rows]))
+        evaluate(make(name, kernels="precomputed", tol=1e-9).fit(K, t), K) for K, t in ((stack, y), (changed, y[rows]))
     ]
     difference = np.abs(f[0][rows] - f[1]).max() / np.ptp(f[0])
     return f"{law}, {name}", f"outputs differ by {difference:.2g} of their range" if difference > 1e-3 else None
@@ -187,9 +186,11 @@ def baseline(rng):
 
 KIND = Kind(
     "invariance",
-    "A problem and a changed one whose optimum is known to be the same, or a known multiple: samples or kernels in another order, a kernel twice, a kernel of zeros, "
-    "(sK, C / s), other names of classes, a sample split into two of half the weight, a sample of weight zero, weights against C, a constant added to the kernels, "
-    "another storage, another solver. A finding is a pair of certified intervals without a common number, or outputs of a baseline that differ.",
+    "A problem and a changed one whose optimum is known to be the same, or a known multiple: samples or "
+    "kernels in another order, a kernel twice, a kernel of zeros, (sK, C / s), other names of classes, a "
+    "sample split into two of half the weight, a sample of weight zero, weights against C, a constant added "
+    "to the kernels, another storage, another solver. A finding is a pair of certified intervals without a "
+    "common number, or outputs of a baseline that differ.",
     share=4,
     full=5000,
     case=case,

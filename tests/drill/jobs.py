@@ -6,10 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-from drill.fits import ESTIMATORS, draw_samples, fit, make, unsound
 from sklearn.exceptions import NotFittedError
 from typer.testing import CliRunner
 
+from drill.fits import ESTIMATORS, draw_samples, fit, make, unsound
 from multikernel import MKLClassifier
 from multikernel.cli.app import app
 from multikernel.inspection import compare
@@ -17,8 +17,10 @@ from multikernel.model_selection import mkl_path
 
 # settings in which a fit crosses other code
 VARIANTS = (
-    {}, {"norm": 2.0}, {"loss": "squared_hinge"}, {"loss": "logistic"}, {"gram": "lazy"}, {"gram": "memmap"}, {"solver": "silp"},
-    {"solver": "level"}, {"solver": "alternating", "tol": 1e-6}, {"multiclass": "ovo"}, {"n_jobs": 2}, {"normalize": ["center", "cosine"]},
+    {}, {"norm": 2.0}, {"loss": "squared_hinge"}, {"loss": "logistic"}, {"gram": "lazy"}, {"gram": "memmap"},
+    {"solver": "silp"},
+    {"solver": "level"}, {"solver": "alternating", "tol": 1e-6}, {"multiclass": "ovo"}, {"n_jobs": 2},
+    {"normalize": ["center", "cosine"]},
 )  # fmt: skip
 EXTRA = ("mkl_path", "compare", "multikernel compare")
 

@@ -12,10 +12,11 @@ from drill import Kind
 
 OPENING = """# What was tried to break it
 
-`make drill` attacks the library for as long as it is given time: `make drill BUDGET=30m SEED=1` draws cases from a seed and stops when the time is up, without
-`BUDGET` it runs all cases, and `RESUME=FILE` goes on with the file of results of an earlier run. Every case depends on the seed, its kind and its number alone, and
-`python -m tests.drill --only KIND --seed S --case N` shows one again. The kinds live in `tests/drill`, a slice of each runs in the test suite, and this page is
-written by the run it describes.
+`make drill` attacks the library for as long as it is given time: `make drill BUDGET=30m SEED=1` draws cases from a seed
+and stops when the time is up, without `BUDGET` it runs all cases, and `RESUME=FILE` goes on with the file of results of
+an earlier run. A case depends on the seed, its kind and its number alone:
+`python -m tests.drill --only KIND --seed S --case N` shows it again. The kinds live in `tests/drill`, a slice of each
+runs in the test suite, and this page is written by the run that it describes.
 """
 
 
@@ -27,8 +28,8 @@ def write_page(path: Path, kinds: Iterable[Kind], rows: list[dict], skipped: dic
     packages = ", ".join(f"{name} {version(name)}" for name in ("numpy", "scipy", "scikit-learn", "numba"))
     lines = [
         OPENING,
-        f"## The last run\n\nSeed {seeds}: {len(rows):,} cases in {minutes:.0f} minutes on one core, {len(found)} findings. "
-        f"Python {platform.python_version()} on {platform.system()}, {packages}.\n",
+        f"## The last run\n\nSeed {seeds}: {len(rows):,} cases in {minutes:.0f} minutes on one core, {len(found)} "
+        f"findings. Python {platform.python_version()} on {platform.system()}, {packages}.\n",
         "| kind | cases | all cases | findings |",
         "| --- | --- | --- | --- |",
     ]

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
+
 from drill import Kind
 from drill.child import in_child
 from drill.fits import draw_samples, fit, make
@@ -119,8 +120,9 @@ def disk_jobs(rng) -> Iterator[tuple[str, Callable[[Path], dict]]]:
 
 KIND = Kind(
     "scarcity",
-    "A job that may take only a few MB more than the process has (`RLIMIT_AS`), or whose files go to a disk of a few pages (a tmpfs; as root only). A finding is anything but a "
-    "sound result or a MemoryError or OSError of one sentence: a dead process, another exception, a file that a second run cannot go on from.",
+    "A job that may take only a few MB more than the process has (`RLIMIT_AS`), or whose files go to a disk "
+    "of a few pages (a tmpfs; as root only). A finding is anything but a sound result or a MemoryError or "
+    "OSError of one sentence: a dead process, another exception, a file that a second run cannot go on from.",
     share=2,
     full=300,
     case=case,

@@ -4,13 +4,15 @@ import json
 
 import numpy as np
 import pytest
+
 from drill import Kind, load_kinds
 from drill.run import Results, drill, generator, main, run_case, seconds
 
 KINDS = load_kinds()
 # cases of each kind that take a few seconds in all
 SLICE = {
-    "agreement": 20, "exactness": 5, "invariance": 20, "extremes": 20, "bad input": 60, "files": 150, "interrupts": 5, "scarcity": 4,
+    "agreement": 20, "exactness": 5, "invariance": 20, "extremes": 20, "bad input": 60, "files": 150, "interrupts": 5,
+    "scarcity": 4,
     "growth": 28, "concurrency": 2,
 }  # fmt: skip
 
@@ -65,9 +67,13 @@ def test_the_budget_and_the_page(tmp_path, monkeypatch, capsys):
     absent = Kind("absent", "Nothing.", 1, 10, draw, lambda: "there is no such thing.")
     monkeypatch.setattr("drill.run.load_kinds", lambda: {"toy": TOY, "absent": absent})
     page, path = tmp_path / "page.md", tmp_path / "rows.jsonl"
-    arguments = ["--resume", str(path), "--seed", "4", "--page", str(page)]
+    arguments = ["--here", "--resume", str(path), "--seed", "4", "--page", str(page)]
     assert main([*arguments, "--budget", "0s"]) == 0 and "0 of 40 cases" in capsys.readouterr().out
     assert main([*arguments, "--check"]) == 1
     text = page.read_text()
-    assert "| toy | 40 | 40 |" in text and "Left out of this run: there is no such thing." in text and "RuntimeError: seven" in text
+    assert (
+        "| toy | 40 | 40 |" in text
+        and "Left out of this run: there is no such thing." in text
+        and "RuntimeError: seven" in text
+    )
     assert main(["--only", "toy", "--case", "0"]) == 0

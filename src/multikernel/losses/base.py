@@ -43,6 +43,24 @@ class Loss:
 
     task: str = "regression"
 
+    def __post_init__(self) -> None:
+        """Check the numbers of a loss that is a dataclass; C may be an array."""
+        signs = {
+            "C": "positive",
+            "sigma": "positive",
+            "delta": "positive",
+            "epsilon": "non-negative",
+            "margin": "finite",
+        }
+        for name in vars(self).keys() & signs.keys():
+            value = getattr(self, name)
+            numbers = np.asarray(value)
+            right = numbers.dtype.kind in "iuf" and np.isfinite(numbers).all()
+            right = right and (signs[name] == "finite" or (numbers >= 0).all())
+            if not right or (signs[name] == "positive" and not numbers.all()):
+                owner, what = type(self).__name__, signs[name]
+                raise ValueError(f"The '{name}' parameter of {owner} must be a {what} number. Got {value!r} instead.")
+
     @property
     def curvature_bound(self) -> float:
         """Upper bound of the second derivative at cost one."""

@@ -150,8 +150,8 @@ class JointLoss(RowMachine):
 
     def _room(self, a, u, v):
         """Return how much class u may give to class v in each row: more where the conjugate curves less."""
-        D = self.derivatives(a)[1]
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", over="ignore"):
+            D = self.derivatives(a)[1]
             soft = 1.0 / (D[:, u] + D[:, v])
         room = np.minimum(0.5 * (self.upper[:, v] - a[:, v]), soft)
         return np.where(a[:, u] < self.upper[:, u], room, 0.0)
