@@ -17,8 +17,10 @@ from multikernel.gram.base import Gram, Outputs
 from multikernel.machines.base import Machine
 from multikernel.mixing.base import Mixing
 
-# sum of the coefficients, in units of the largest so far, below which outputs are summed anew: digits against a pass
-_SHRUNK = 0.03
+# moves of the coefficients, in units of their size, after which outputs are summed anew: digits against a pass
+_STALE = 50.0
+# roundings of the last digit that a sum of many terms has beside one for each term: a bound for all formulas here
+_FEW = 64
 
 
 @dataclass(frozen=True)
@@ -43,11 +45,14 @@ class Start:
     known : (ndarray, ndarray), optional
         Other coefficients b, of which few differ from ``coef``, and their outputs K_k b, shape (p, n) or (p, n, c):
         only the rows where the two differ are then multiplied with the kernels.
+    wander : float
+        Rounding of the known outputs beyond that of one sum, as `Point` counts it.
     """
 
     weights: np.ndarray
     coef: np.ndarray
     known: tuple[np.ndarray, np.ndarray] | None = None
+    wander: float = 0.0
 
 
 class Point:
@@ -70,6 +75,9 @@ class Point:
     known : Outputs or (ndarray, ndarray), optional
         Outputs of other coefficients, from which those of a are updated instead of from zero. Outputs become the
         point's own; arrays, as `Outputs.known` returns them, are copied.
+    wander : float
+        Rounding of the known outputs beyond that of one sum, in sizes |da|_1 of changes da that they were updated for:
+        in whatever order sums are taken, an output of kernel k is off by at most n eps max_i K_ii times their total.
     """
 
     def __init__(
@@ -78,6 +86,7 @@ class Point:
         beta: np.ndarray | None = None,
         a: np.ndarray | None = None,
         known: Outputs | tuple[np.ndarray, np.ndarray] | None = None,
+        wander: float = 0.0,
     ) -> None:
         self.problem = problem
         # accuracy of the last solve, to which the best intercepts are found as well
@@ -87,18 +96,21 @@ class Point:
         self._outputs = known if isinstance(known, Outputs) else problem.gram.new_outputs(self.a.shape, known)
         self.combined = problem.gram.combined(self.beta)
         self.curvature = np.full(problem.gram.n_kernels, np.inf)
-        # largest |a|_1 that the outputs were computed for
-        self._largest = float(np.abs(self._outputs.coef).sum())
+        self.wander = wander + float(np.abs(self._outputs.coef).sum())
+        gram = problem.gram
+        # relative rounding of a sum, and what it makes of an output for coefficients of |a|_1 = 1
+        self._digit = float(np.finfo(float).eps) * (gram.n_samples + gram.n_kernels + _FEW)
+        self._blur = self._digit * gram.diag().max(axis=1) * gram.blur
 
     @property
     def outputs(self) -> Outputs:
         """Outputs of every kernel, brought up to date with a."""
         if self._outputs.coef is not self.a:
             size = float(np.abs(self.a).sum())
-            if size < _SHRUNK * self._largest:
-                # without the rounding that larger coefficients have left
-                self._outputs, self._largest = self.problem.gram.new_outputs(self.a.shape), size
-            self._largest = max(self._largest, size)
+            self.wander += float(np.abs(self.a - self._outputs.coef).sum()) + size / len(self.a)
+            if self.wander > _STALE * size:
+                # without the rounding that earlier coefficients have left
+                self._outputs, self.wander = self.problem.gram.new_outputs(self.a.shape), size
             self._outputs.update(self.a)
         return self._outputs
 
@@ -117,20 +129,27 @@ class Point:
 
     @cached_property
     def certificate(self) -> Certificate:
-        """Bounds on the optimum that this point gives; the upper one is the primal value at the best intercept.
+        """Bounds on the optimum that this point gives, in exact arithmetic; the upper one is at the best intercept.
 
-        Outputs keep the rounding of the largest coefficients a that they were computed for: 1/2 eps K_ii |a|_1 each.
-        Signs of rounding are as good as random, so that sums over the samples add up squares. Losses change by a times
-        the error, and by C times the error at the kinks of piecewise linear ones. This is an order of magnitude.
+        Losses are taken at the worst outputs that rounding leaves possible, and so are quadratic forms. Other sums are
+        known up to as many roundings as they have terms. Weights may miss their set by rounding: with larger
+        coefficients the same outputs have weights inside, and a quadratic form that is larger by as much.
         """
-        machine = self.problem.machine
-        quad, dual = float(self.beta @ self.q), machine.dual(self.a)
+        machine, digit = self.problem.machine, self._digit
+        quad, dual, size = float(self.beta @ self.q), machine.dual(self.a), float(np.abs(self.a).sum())
         primal, intercept = machine.primal(self.f, quad, self.accuracy)
-        lower = dual - 0.5 * self.problem.mixing.support(self.q)[0]
-        error = 0.5 * np.finfo(float).eps * self.combined.diag.max() * self._largest
-        kinks = machine.scale / np.sqrt(machine.n_samples) if hasattr(machine, "conic") else 0.0
-        rounding = float(error * (kinks + np.linalg.norm(self.a)))
-        return Certificate(primal, lower, intercept, machine.floor, primal - (dual - 0.5 * quad), rounding)
+        # rounding of the outputs of each kernel with that of one more sum, then with what adding the intercept loses
+        error = self._blur * (self.wander + 2.0 * size)
+        out = self.f + intercept
+        part = out - self.f
+        lost = np.abs(self.f - (out - part)) + np.abs(intercept - part) + float(self.beta @ error)
+        risk = machine.risk(out, intercept, np.where(lost, lost + digit * np.abs(out), 0.0))
+        upper = 0.5 * (quad + size * float(self.beta @ error)) + risk + digit * (quad + abs(risk))
+        support, worst = self.problem.mixing.support(self.q + size * error)
+        rest = digit * (abs(dual) + size * machine.reach + support)
+        rounding = upper - primal + rest + 0.5 * size * float(worst @ error)
+        lower = dual - 0.5 * support - rest
+        return Certificate(upper, lower, intercept, machine.floor, primal - (dual - 0.5 * quad), rounding)
 
     def set_weights(self, beta: np.ndarray) -> None:
         """Move to new weights."""
@@ -140,16 +159,20 @@ class Point:
             for name in ("f", "certificate"):
                 self.__dict__.pop(name, None)
 
-    def set_dual(self, a: np.ndarray, known: tuple[np.ndarray, np.ndarray] | None = None) -> None:
+    def set_dual(
+        self, a: np.ndarray, known: tuple[np.ndarray, np.ndarray] | None = None, wander: float = 0.0
+    ) -> None:
         """Move to new coefficients.
 
-        Outputs are updated when they are next read; at once where ``known`` has some kernels and their outputs.
+        Outputs are updated when they are next read; at once where ``known`` has some kernels, and their outputs with
+        the rounding ``wander``.
         """
         if known is not None:
+            self.wander += float(np.abs(a - self._outputs.coef).sum() + np.abs(a).sum() / len(a))
             others = np.setdiff1d(np.arange(len(self.beta)), known[0])
             self._outputs.update(a, others)
             self._outputs.put(*known)
-            self._largest = max(self._largest, float(np.abs(a).sum()))
+            self.wander = max(self.wander, wander)
         self.a = a
         for name in ("q", "f", "certificate"):
             self.__dict__.pop(name, None)
@@ -157,7 +180,12 @@ class Point:
     def take_kernels(self, kernels: np.ndarray, beta: np.ndarray, mixing: Mixing) -> Point:
         """Return a point of some kernels, with their weights, these coefficients, and what is known of the outputs."""
         gram, machine = self.problem.gram.take_kernels(kernels), self.problem.machine
-        return Point(Problem(gram, machine, mixing), beta, self.a, self._outputs.take(kernels))
+        return Point(Problem(gram, machine, mixing), beta, self.a, self._outputs.take(kernels), self.wander)
+
+    def refresh(self) -> None:
+        """Sum the outputs anew, without the rounding that earlier coefficients have left."""
+        self._outputs, self.wander = self.problem.gram.new_outputs(self.a.shape), 0.0
+        self.set_dual(self.a)
 
     def solve(self, accuracy: float, start: np.ndarray | None = None) -> None:
         """Let the machine improve a at the current weights, to ``accuracy`` in units of the objective.

@@ -103,7 +103,13 @@ class DenseGram(HostGram):
             for first, K in zip(self._first, self._groups, strict=False):
                 d[first : first + len(K)] = np.diagonal(K, axis1=1, axis2=2)
             d = s[:, None] * (d if u is None else u**2 * d)
-            self._diag = d if A is None or B is None else d - 2 * np.einsum("kit,kit->ki", A, B)
+            self._diag = d
+            if A is not None and B is not None:
+                self._diag = d - 2 * np.einsum("kit,kit->ki", A, B)
+                # terms that cancel: those of the matrix, and those that are subtracted
+                taken = 2.0 * np.abs(A).sum(axis=2).max(axis=1) * np.abs(B).max(axis=(1, 2))
+                top = np.maximum(self._diag.max(axis=1), np.finfo(float).tiny)
+                self.blur = (d.max(axis=1) + 2.0 * taken) / top
         return self._diag
 
     def combine(self, beta, rows, out, slots):

@@ -6,6 +6,8 @@ import numpy as np
 
 # distance from y up to which a loss without formulas is searched: larger finds more slopes, and overflows sooner
 FAR = 1e8
+# the natural logarithm of 2^53, and a little more
+DIGITS = 40.0
 # distances from y of a global search for the conjugate
 _GRID = np.concatenate([-np.geomspace(FAR, 1e-4, 40), [0.0], np.geomspace(1e-4, FAR, 40)])
 
@@ -47,6 +49,11 @@ class Loss:
     def curvature_bound(self) -> float:
         """Upper bound of the second derivative at cost one."""
         return np.inf
+
+    @property
+    def steepness(self) -> float:
+        """Largest slope of a conjugate that has logarithms, at numbers of 53 binary digits; else zero."""
+        return 0.0
 
     def value(self, f: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Loss of each sample."""

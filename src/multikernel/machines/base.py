@@ -127,11 +127,14 @@ class Machine(ABC):
         Largest value of the loss term (sum of the costs).
     floor : float
         Smallest denominator of a relative gap: optima below it count as zero.
+    reach : float
+        Largest number that is added to an output or multiplied with a coefficient: targets, and slopes of a conjugate.
     """
 
     n_samples: int
     scale: float
     floor: float
+    reach: float = 1.0
 
     @property
     def description(self) -> str:
@@ -160,6 +163,13 @@ class Machine(ABC):
         """Return 1/2 quad + loss(f + b), minimised over the intercept b, and b.
 
         A machine that finds b by iterations stops at ``accuracy`` in the value, or where rounding ends the progress.
+        """
+
+    @abstractmethod
+    def risk(self, out: np.ndarray, b: Any, error: np.ndarray) -> float:
+        """Return the largest sum of the losses at outputs that are within ``error`` of ``out``, b among them.
+
+        Losses are convex: each is largest where its outputs are as far off as they can be.
         """
 
     def warm_start(

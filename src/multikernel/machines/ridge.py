@@ -60,6 +60,7 @@ class Ridge(Machine):
         size = float(np.sum(self.C * self.Y**2))
         self.scale = size if size > 0 else float(self.C.sum())
         self.floor = FLOOR * self.scale
+        self.targets, self.reach = Y, float(np.abs(Y).max())
 
     def start(self):
         return np.zeros_like(self.Y)
@@ -81,6 +82,9 @@ class Ridge(Machine):
         value = 0.5 * quad + float(np.sum(self.loss.value(f + b, self.Y)))
         b = b + self.shift
         return value, float(b) if np.ndim(b) == 0 else b
+
+    def risk(self, out, b, error):
+        return float(np.sum(self.loss.value(out + np.where(out < self.targets, -error, error), self.targets)))
 
     def _mean(self, X: np.ndarray) -> np.ndarray:
         """Return the best intercepts for the residuals X: their means weighted by C, zero without intercepts."""

@@ -69,6 +69,7 @@ class Smooth(Machine):
         start = float(np.abs(self.value(np.zeros(self.n_samples))).sum())
         self.scale = start if 0 < start < np.inf else float(self.C.sum())
         self.floor = FLOOR * self.scale
+        self.reach = float(np.abs(self.y).max()) + loss.steepness
 
     def value(self, f: np.ndarray) -> np.ndarray:
         """Return the loss of each sample."""
@@ -94,6 +95,9 @@ class Smooth(Machine):
     def primal(self, f, quad, accuracy=0.0):
         b = self.best_intercept(f)
         return 0.5 * quad + float(self.value(f + b).sum()), b
+
+    def risk(self, out, b, error):
+        return float(np.maximum(self.value(out - error), self.value(out + error)).sum())
 
     def make_feasible(self, a):
         if not self.balanced:

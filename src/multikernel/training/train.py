@@ -103,7 +103,10 @@ def from_fit(previous: Fit, targets: Sequence[Target]) -> list[Start | None]:
         a, b, outputs = target.machine.warm_start(old.machine, solution.dual_coef, solution.outputs)
         same = target.mixing.norm == old.mixing.norm
         weights = solution.weights if same else target.mixing.scale_to_boundary(solution.weights)
-        starts.append(Start(weights, a, (b, outputs)))
+        # multiples of outputs have multiples of their rounding, and a few roundings more
+        ratio = max(1.0, target.machine.scale / old.machine.scale)
+        wander = ratio * solution.wander + 8.0 * float(np.abs(b).sum()) / len(b)
+        starts.append(Start(weights, a, (b, outputs), wander))
     return starts
 
 

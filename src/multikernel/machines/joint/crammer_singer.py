@@ -121,3 +121,8 @@ class CrammerSinger(RowMachine):
             return 0.5 * quad + float(self.C @ margins.max(axis=1)), np.zeros(self.n_classes)
         b, loss = best_biases(margins, self.C, self.y, max(BIASES * accuracy, ROUNDING * self.scale))
         return 0.5 * quad + loss, b
+
+    def risk(self, out, b, error):
+        margins = (out + error) - (out - error)[self._own][:, None] + 1.0
+        margins[self._own] = 0.0
+        return float(self.C @ margins.max(axis=1))
