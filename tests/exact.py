@@ -163,9 +163,7 @@ def row_value(loss: str, C, f, y, par) -> Decimal:
     """Return the loss of all outputs of a sample of class y."""
     if loss == "multinomial":
         top = max(f)
-        return decimal(C) * (
-            sum(((decimal(x - top)).exp() for x in f), Decimal(0)).ln() + decimal(top - f[y])
-        )
+        return decimal(C) * (sum(((decimal(x - top)).exp() for x in f), Decimal(0)).ln() + decimal(top - f[y]))
     if loss == "squared":
         return sum((value(loss, C, x, Fraction(1 if u == y else -1), par) for u, x in enumerate(f)), Decimal(0))
     margin = min(f[y] - x for u, x in enumerate(f) if u != y)
@@ -406,7 +404,10 @@ def true_gap(name, joint, y, cost, norm, balanced, par, K, classes, weights, a, 
                 return np.inf
             continue
         if joint:
-            loss, other = row_value(name, C[i], list(out[i]), y[i], par), row_conjugate(name, C[i], list(A[i]), y[i], par)
+            loss, other = (
+                row_value(name, C[i], list(out[i]), y[i], par),
+                row_conjugate(name, C[i], list(A[i]), y[i], par),
+            )
         else:
             target = Fraction(float(y[i]))
             loss, other = value(name, C[i], out[i, 0], target, par), conjugate(name, C[i], A[i, 0], target, par)

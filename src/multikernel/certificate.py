@@ -3,9 +3,9 @@
     upper(beta, a) = 1/2 sum_k beta_k q_k + loss(f + b)      a primal value, b the best intercept
     lower(a)       = g(a) - 1/2 sigma_B(q(a))                 a dual value, a feasible
 
-Every optimum lies between the two. Both come from per-kernel outputs accumulated in float64, and are widened by all that
-rounding may have changed (`Point.certificate`): they hold in exact arithmetic. ``Best`` keeps the best bounds and the
-best model of a run.
+Every optimum lies between the two. Both come from per-kernel outputs accumulated in float64; the gap is widened by all
+that rounding may have changed (`Point.certificate`), and holds in exact arithmetic. ``Best`` keeps the best bounds and
+the best model of a run.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ class Certificate:
     inner_gap : float
         Primal minus dual value of the single-kernel problem at the current weights.
     rounding : float
-        By how much the bounds are wider than what was computed.
+        By how much upper and lower together may be off.
     gap : float
-        upper - lower, at least zero.
+        upper - lower, at least zero, plus the rounding.
     size : float
         The denominator of the relative gap: the least that |upper| can be, or the floor where that is larger.
     relative : float
@@ -49,7 +49,7 @@ class Certificate:
     relative: float = field(init=False)
 
     def __post_init__(self) -> None:
-        self.gap = max(self.upper - self.lower, 0.0)
+        self.gap = max(self.upper - self.lower, 0.0) + self.rounding
         self.size = max(abs(self.upper) - self.rounding, self.floor)
         self.relative = self.gap / self.size if self.upper < np.inf else np.inf
 
@@ -61,7 +61,7 @@ class Model:
     weights: np.ndarray
     coef: np.ndarray
     outputs: np.ndarray
-    wander: float
+    wander: np.ndarray
 
 
 @dataclass
@@ -103,7 +103,7 @@ class Best:
     def take(self, point: Any, lower: float = -np.inf) -> Certificate:
         """Take the point into account, and a lower bound known from elsewhere; return the point's own certificate."""
         now, best = point.certificate, self.certificate
-        if now.relative > self.tol >= (now.gap - now.rounding) / now.size and point.wander > 2.0 * np.abs(point.a).sum():
+        if now.relative > self.tol >= (now.gap - now.rounding) / now.size and point.is_stale:
             point.refresh()
             now = point.certificate
         lower = max(best.lower, now.lower, lower)

@@ -20,7 +20,7 @@ from multikernel.mixing.base import Mixing
 # moves of the coefficients, in units of their size, after which outputs are summed anew: digits against a pass
 _STALE = 50.0
 # roundings of the last digit that a sum of many terms has beside one for each term: a bound for all formulas here
-_FEW = 64
+_FEW = 8
 
 
 @dataclass(frozen=True)
@@ -45,14 +45,14 @@ class Start:
     known : (ndarray, ndarray), optional
         Other coefficients b, of which few differ from ``coef``, and their outputs K_k b, shape (p, n) or (p, n, c):
         only the rows where the two differ are then multiplied with the kernels.
-    wander : float
+    wander : float or ndarray of shape (p,)
         Rounding of the known outputs beyond that of one sum, as `Point` counts it.
     """
 
     weights: np.ndarray
     coef: np.ndarray
     known: tuple[np.ndarray, np.ndarray] | None = None
-    wander: float = 0.0
+    wander: float | np.ndarray = 0.0
 
 
 class Point:
@@ -75,9 +75,10 @@ class Point:
     known : Outputs or (ndarray, ndarray), optional
         Outputs of other coefficients, from which those of a are updated instead of from zero. Outputs become the
         point's own; arrays, as `Outputs.known` returns them, are copied.
-    wander : float
-        Rounding of the known outputs beyond that of one sum, in sizes |da|_1 of changes da that they were updated for:
-        in whatever order sums are taken, an output of kernel k is off by at most n eps max_i K_ii times their total.
+    wander : float or ndarray of shape (p,)
+        Rounding of the known outputs beyond that of one sum, in sizes sum_j sqrt(K_jj) |da_j| of the changes da that
+        they were updated for: in whatever order sums are taken, an output of sample i is off by at most
+        n eps sqrt(K_ii) times their total.
     """
 
     def __init__(
@@ -86,7 +87,7 @@ class Point:
         beta: np.ndarray | None = None,
         a: np.ndarray | None = None,
         known: Outputs | tuple[np.ndarray, np.ndarray] | None = None,
-        wander: float = 0.0,
+        wander: float | np.ndarray = 0.0,
     ) -> None:
         self.problem = problem
         # accuracy of the last solve, to which the best intercepts are found as well
@@ -96,21 +97,28 @@ class Point:
         self._outputs = known if isinstance(known, Outputs) else problem.gram.new_outputs(self.a.shape, known)
         self.combined = problem.gram.combined(self.beta)
         self.curvature = np.full(problem.gram.n_kernels, np.inf)
-        self.wander = wander + float(np.abs(self._outputs.coef).sum())
         gram = problem.gram
-        # relative rounding of a sum, and what it makes of an output for coefficients of |a|_1 = 1
+        # the length of each sample in feature space, and the relative rounding of a sum
+        self._lengths = np.sqrt(np.maximum(gram.diag() + gram.loose, 0.0))
         self._digit = float(np.finfo(float).eps) * (gram.n_samples + gram.n_kernels + _FEW)
-        self._blur = self._digit * gram.diag().max(axis=1) * gram.blur
+        # sizes of the coefficients that the outputs are those of, and the total of their changes
+        self.size = np.zeros(gram.n_kernels) if known is None else self.sizes(self._outputs.coef)
+        self.wander = wander + self.size
+
+    def sizes(self, a: np.ndarray) -> np.ndarray:
+        """Return sum_j sqrt(K_jj) |a_j| of every kernel, shape (p,): no output is longer than sqrt(K_ii) times that."""
+        return np.abs(a).reshape(len(a), -1).sum(axis=1) @ self._lengths.T
 
     @property
     def outputs(self) -> Outputs:
         """Outputs of every kernel, brought up to date with a."""
         if self._outputs.coef is not self.a:
-            size = float(np.abs(self.a).sum())
-            self.wander += float(np.abs(self.a - self._outputs.coef).sum()) + size / len(self.a)
-            if self.wander > _STALE * size:
+            both = np.abs([self.a, self.a - self._outputs.coef]).reshape(2, len(self.a), -1).sum(axis=2)
+            self.size, moved = both @ self._lengths.T
+            self.wander = self.wander + moved + self.size / len(self.a)
+            if np.any(self.wander > _STALE * self.size):
                 # without the rounding that earlier coefficients have left
-                self._outputs, self.wander = self.problem.gram.new_outputs(self.a.shape), size
+                self._outputs, self.wander = self.problem.gram.new_outputs(self.a.shape), self.size
             self._outputs.update(self.a)
         return self._outputs
 
@@ -129,27 +137,27 @@ class Point:
 
     @cached_property
     def certificate(self) -> Certificate:
-        """Bounds on the optimum that this point gives, in exact arithmetic; the upper one is at the best intercept.
+        """Primal value at the best intercept and dual value, and by how much rounding may have brought them together.
 
-        Losses are taken at the worst outputs that rounding leaves possible, and so are quadratic forms. Other sums are
-        known up to as many roundings as they have terms. Weights may miss their set by rounding: with larger
-        coefficients the same outputs have weights inside, and a quadratic form that is larger by as much.
+        The gap holds in exact arithmetic: losses are taken at the worst outputs that rounding leaves possible, and so
+        are quadratic forms; other sums are known up to as many roundings as they have terms. Weights may miss their set
+        by rounding: with larger coefficients the same outputs have weights inside, and a larger quadratic form.
         """
         machine, digit = self.problem.machine, self._digit
-        quad, dual, size = float(self.beta @ self.q), machine.dual(self.a), float(np.abs(self.a).sum())
+        quad, dual, size = float(self.beta @ self.q), machine.dual(self.a), self.size
         primal, intercept = machine.primal(self.f, quad, self.accuracy)
-        # rounding of the outputs of each kernel with that of one more sum, then with what adding the intercept loses
-        error = self._blur * (self.wander + 2.0 * size)
-        out = self.f + intercept
+        # rounding of outputs with that of one more sum, and with what adding the intercept loses
+        error = digit * (self.wander + size)
+        out, off = self.f + intercept, (self.beta * error) @ self._lengths
         part = out - self.f
-        lost = np.abs(self.f - (out - part)) + np.abs(intercept - part) + float(self.beta @ error)
+        lost = np.abs(self.f - (out - part)) + np.abs(intercept - part) + (off if out.ndim == 1 else off[:, None])
         risk = machine.risk(out, intercept, np.where(lost, lost + digit * np.abs(out), 0.0))
-        upper = 0.5 * (quad + size * float(self.beta @ error)) + risk + digit * (quad + abs(risk))
+        upper = 0.5 * (quad + float(self.beta @ (size * error))) + risk + digit * (quad + abs(risk))
         support, worst = self.problem.mixing.support(self.q + size * error)
-        rest = digit * (abs(dual) + size * machine.reach + support)
-        rounding = upper - primal + rest + 0.5 * size * float(worst @ error)
-        lower = dual - 0.5 * support - rest
-        return Certificate(upper, lower, intercept, machine.floor, primal - (dual - 0.5 * quad), rounding)
+        forms, sums = float(worst @ (size * error)), abs(dual) + float(np.abs(self.a).sum()) * machine.reach + support
+        rounding = upper - primal + 0.5 * forms + digit * sums
+        lower = dual - 0.5 * (support - forms)
+        return Certificate(primal, lower, intercept, machine.floor, primal - (dual - 0.5 * quad), rounding)
 
     def set_weights(self, beta: np.ndarray) -> None:
         """Move to new weights."""
@@ -160,7 +168,7 @@ class Point:
                 self.__dict__.pop(name, None)
 
     def set_dual(
-        self, a: np.ndarray, known: tuple[np.ndarray, np.ndarray] | None = None, wander: float = 0.0
+        self, a: np.ndarray, known: tuple[np.ndarray, np.ndarray] | None = None, wander: float | np.ndarray = 0.0
     ) -> None:
         """Move to new coefficients.
 
@@ -168,11 +176,12 @@ class Point:
         the rounding ``wander``.
         """
         if known is not None:
-            self.wander += float(np.abs(a - self._outputs.coef).sum() + np.abs(a).sum() / len(a))
+            self.size = self.sizes(a)
+            self.wander = self.wander + self.sizes(a - self._outputs.coef) + self.size / len(a)
             others = np.setdiff1d(np.arange(len(self.beta)), known[0])
             self._outputs.update(a, others)
             self._outputs.put(*known)
-            self.wander = max(self.wander, wander)
+            self.wander[known[0]] = wander
         self.a = a
         for name in ("q", "f", "certificate"):
             self.__dict__.pop(name, None)
@@ -180,12 +189,17 @@ class Point:
     def take_kernels(self, kernels: np.ndarray, beta: np.ndarray, mixing: Mixing) -> Point:
         """Return a point of some kernels, with their weights, these coefficients, and what is known of the outputs."""
         gram, machine = self.problem.gram.take_kernels(kernels), self.problem.machine
-        return Point(Problem(gram, machine, mixing), beta, self.a, self._outputs.take(kernels), self.wander)
+        return Point(Problem(gram, machine, mixing), beta, self.a, self._outputs.take(kernels), self.wander[kernels])
 
     def refresh(self) -> None:
         """Sum the outputs anew, without the rounding that earlier coefficients have left."""
-        self._outputs, self.wander = self.problem.gram.new_outputs(self.a.shape), 0.0
+        self._outputs, self.wander = self.problem.gram.new_outputs(self.a.shape), np.zeros(len(self.beta))
         self.set_dual(self.a)
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether outputs summed anew would have half the rounding at most."""
+        return bool(np.any(self.wander > 2.0 * self.size))
 
     def solve(self, accuracy: float, start: np.ndarray | None = None) -> None:
         """Let the machine improve a at the current weights, to ``accuracy`` in units of the objective.

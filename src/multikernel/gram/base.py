@@ -35,8 +35,9 @@ class Gram(ABC):
         Bytes this Gram holds beyond what the caller handed in.
     budget : float
         Bytes of kernel values that may be held beside those that are stored.
-    blur : float or ndarray of shape (p,)
-        Rounding of outputs, in units of that of sums over the samples of terms as large as the largest k(x, x).
+    loose : float or ndarray of shape (p, n)
+        What is to be added to k(x, x) to bound all terms of outputs, those that cancel among them: the terms of K_ij
+        add up to at most the root of what stands for i times what stands for j.
     output_kernels : sequence of ndarrays of shape (c, c), or None
         For each kernel the kernel between the columns of a with which it is multiplied, None for the identity.
     """
@@ -47,7 +48,7 @@ class Gram(ABC):
     dtype: np.dtype
     nbytes: int = 0
     budget: float = np.inf
-    blur: float | np.ndarray = 1.0
+    loose: float | np.ndarray = 0.0
     output_kernels: Sequence[np.ndarray] | None = None
 
     @abstractmethod

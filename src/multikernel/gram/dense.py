@@ -72,6 +72,12 @@ class DenseGram(HostGram):
         self.team = Team(n_threads)
         self.nbytes = sum(map(attrgetter("nbytes"), self._groups)) if owned else 0
         self._diag: np.ndarray | None = None
+        A, B = self.form.A, self.form.B
+        if A is not None and B is not None:
+            # |A_i| |B_j| + |B_i| |A_j|, both sizes made alike, and what the diagonal has lost to them
+            a, b = (np.square(side).sum(axis=2) for side in (A, B))
+            unit = np.sqrt(np.maximum(a.max(axis=1), 1e-300) / np.maximum(b.max(axis=1), 1e-300))[:, None]
+            self.loose = a / unit + b * unit + 2.0 * np.einsum("kit,kit->ki", A, B)
 
     def raw(self, kernel: int) -> np.ndarray:
         """Return the stored matrix of one kernel."""
@@ -103,13 +109,7 @@ class DenseGram(HostGram):
             for first, K in zip(self._first, self._groups, strict=False):
                 d[first : first + len(K)] = np.diagonal(K, axis1=1, axis2=2)
             d = s[:, None] * (d if u is None else u**2 * d)
-            self._diag = d
-            if A is not None and B is not None:
-                self._diag = d - 2 * np.einsum("kit,kit->ki", A, B)
-                # terms that cancel: those of the matrix, and those that are subtracted
-                taken = 2.0 * np.abs(A).sum(axis=2).max(axis=1) * np.abs(B).max(axis=(1, 2))
-                top = np.maximum(self._diag.max(axis=1), np.finfo(float).tiny)
-                self.blur = (d.max(axis=1) + 2.0 * taken) / top
+            self._diag = d if A is None or B is None else d - 2 * np.einsum("kit,kit->ki", A, B)
         return self._diag
 
     def combine(self, beta, rows, out, slots):

@@ -143,7 +143,7 @@ class FeatureGram(HostGram):
         self.nbytes = sum(source.nbytes for source in self.sources)
         self.batch = min(source.batch for source in self.sources)
         # outputs are sums over the features, of sums over the samples
-        self.blur = 1.0 + max(source.tables().size for source in self.sources) / self.n_samples
+        self.loose = self.diag() * max(source.tables().size for source in self.sources) / self.n_samples
 
     @cached_property
     def means(self) -> np.ndarray:

@@ -14,7 +14,7 @@ class _PartGram(HostGram):
     def __init__(self, parent: HostGram) -> None:
         self.parent = parent
         self.kind, self.dtype, self.team, self.budget = parent.kind, parent.dtype, parent.team, parent.budget
-        self.n_kernels, self.n_samples, self.blur = parent.n_kernels, parent.n_samples, parent.blur
+        self.n_kernels, self.n_samples, self.loose = parent.n_kernels, parent.n_samples, parent.loose
 
     @property
     def nbytes(self) -> int:  # type: ignore[override]  # a property: the bytes of a lazy parent grow
@@ -37,6 +37,7 @@ class SubsetGram(_PartGram):
         super().__init__(parent)
         self.idx = np.asarray(idx, np.intp)
         self.n_samples = len(self.idx)
+        self.loose = parent.loose[:, self.idx] if isinstance(parent.loose, np.ndarray) else parent.loose
 
     def diag(self):
         return self.parent.diag()[:, self.idx]
@@ -83,7 +84,7 @@ class KernelsGram(_PartGram):
         super().__init__(parent)
         self.kernels = np.asarray(kernels, np.intp)
         self.n_kernels = len(self.kernels)
-        self.blur = np.broadcast_to(parent.blur, parent.n_kernels)[self.kernels]
+        self.loose = parent.loose[self.kernels] if isinstance(parent.loose, np.ndarray) else parent.loose
 
     def diag(self):
         return self.parent.diag()[self.kernels]

@@ -136,8 +136,8 @@ class Epochs:
         The coefficients as they are; feasible but for their sum.
     b : float
         Multiplier of the sum.
-    moved : float
-        Sum of the sizes of all moves of coefficients.
+    moved : ndarray of shape (n,)
+        Sum of the sizes of all moves of each coefficient, and of what the tables were rounded by meanwhile.
     """
 
     def __init__(
@@ -157,7 +157,7 @@ class Epochs:
         self.b += self.ra
         self.rng = np.random.default_rng(machine.random_state)
         self.rows = self._movable(f)
-        self.count, self.moved = 0, 0.0
+        self.count, self.moved = 0, np.zeros(machine.n_samples)
 
     @property
     def a(self) -> np.ndarray:
@@ -230,12 +230,12 @@ class Epochs:
                 tables.add(chosen[changed], step[changed])
                 tables.coef[chosen[changed]] = new[changed]
                 self.excess += float(step.sum())
-                self.moved += float(np.abs(step).sum())
+                self.moved[chosen] += np.abs(step)
                 if self.centred:
                     self.ra += float(r @ step)
         self.count += 1
         # each block of rows rounds the tables once more
-        self.moved += float(np.abs(tables.coef).sum()) / size
+        self.moved += np.abs(tables.coef) / size
         if m.balanced:
             self.excess = float(tables.coef.sum()) - m.total
             self.b += self.rho * self.excess

@@ -98,7 +98,7 @@ class Interleaved(Solver):
                 epochs.refresh()
             epochs.run()
         seconds = (time.thread_time() - began) / self.epochs
-        point.wander += epochs.moved
+        point.wander = point.wander + point.sizes(epochs.moved)
         point.set_dual(epochs.finish())
         return seconds
 

@@ -105,7 +105,7 @@ def from_fit(previous: Fit, targets: Sequence[Target]) -> list[Start | None]:
         weights = solution.weights if same else target.mixing.scale_to_boundary(solution.weights)
         # multiples of outputs have multiples of their rounding, and a few roundings more
         ratio = max(1.0, target.machine.scale / old.machine.scale)
-        wander = ratio * solution.wander + 8.0 * float(np.abs(b).sum()) / len(b)
+        wander = (ratio + 8.0 / len(b)) * solution.wander
         starts.append(Start(weights, a, (b, outputs), wander))
     return starts
 
