@@ -83,6 +83,10 @@ class Gram(ABC):
     def take_kernels(self, kernels: np.ndarray) -> Gram:
         """Return some of the kernels."""
 
+    @abstractmethod
+    def rescaled(self, factor: float) -> Gram:
+        """Return all kernels multiplied by a power of two, which rounds nothing."""
+
     def stored(self, kernel: int | None = None) -> tuple[np.ndarray, Any] | None:
         """Return the matrix M and factor s with K_kernel = s M, where M lies in the memory of the host; else None.
 

@@ -10,7 +10,8 @@ so that neither scaling, nor unit diagonals, nor centring copies or changes what
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from functools import partial
 from operator import attrgetter
 
@@ -172,6 +173,12 @@ class DenseGram(HostGram):
                     F[j] *= u[k, :, None]
                 if A is not None and B is not None:
                     F[j] -= A[k] @ (B[k, idx].T @ v[idx]) + B[k] @ (A[k, idx].T @ v[idx])
+
+    def rescaled(self, factor):
+        new, form = copy(self), self.form
+        new.form = replace(form, scale=form.scale * factor, A=None if form.A is None else form.A * factor)
+        new.loose, new._diag = self.loose * factor, None
+        return new
 
     def stored(self, kernel=None):
         if self.form.u is not None or self.form.A is not None:

@@ -182,6 +182,9 @@ class FeatureGram(HostGram):
     def combined(self, beta):
         return CombinedFeatures(self, beta)
 
+    def rescaled(self, factor):
+        return FeatureGram(self.sources, self.kernels, self.scale * factor, self.team.n_threads)
+
     def take_samples(self, idx):
         return FeatureGram([source.take(idx) for source in self.sources], self.kernels, self.scale, self.team.n_threads)
 

@@ -6,10 +6,13 @@ import numpy as np
 
 # distance from y up to which a loss without formulas is searched: larger finds more slopes, and overflows sooner
 FAR = 1e8
-# the natural logarithm of 2^53, and a little more
-DIGITS = 40.0
 # distances from y of a global search for the conjugate
 _GRID = np.concatenate([-np.geomspace(FAR, 1e-4, 40), [0.0], np.geomspace(1e-4, FAR, 40)])
+
+
+def largest_log() -> float:
+    """Return the largest size of a logarithm of a number of float64 below one, or of its distance from one."""
+    return 1.0 - float(np.log(np.finfo(float).eps))
 
 
 class Loss:

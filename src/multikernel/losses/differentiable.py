@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import expit, xlog1py, xlogy
 
-from multikernel.losses.base import DIGITS, Loss
+from multikernel.losses.base import Loss, largest_log
 
 
 def _entropy(u: np.ndarray) -> np.ndarray:
@@ -118,7 +118,7 @@ class SmoothHinge(Loss):
 
     @property
     def steepness(self) -> float:
-        return DIGITS / self.sigma
+        return largest_log() / self.sigma
 
     def value(self, f, y):
         return self.C / self.sigma * np.logaddexp(0.0, self.sigma * (self.margin - y * f))
@@ -220,7 +220,7 @@ class LogCosh(Loss):
 
     @property
     def steepness(self) -> float:
-        return DIGITS
+        return largest_log()
 
     def value(self, f, y):
         t = np.abs(f - y)

@@ -16,7 +16,7 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import logsumexp, softmax, xlog1py, xlogy
 
-from multikernel.losses.base import DIGITS, Loss
+from multikernel.losses.base import Loss, largest_log
 from multikernel.losses.differentiable import Logistic, SmoothHinge, SquaredHinge
 
 # kinds of the compiled loops
@@ -55,7 +55,7 @@ class Multinomial(Loss):
 
     @property
     def steepness(self) -> float:
-        return DIGITS
+        return largest_log()
 
     @property
     def form(self) -> tuple[int, float, float]:

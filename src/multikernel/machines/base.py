@@ -127,6 +127,9 @@ class Machine(ABC):
         Largest value of the loss term (sum of the costs).
     floor : float
         Smallest denominator of a relative gap: optima below it count as zero.
+    total : float
+        Sum of the coefficients, where it is fixed to a number that is not zero: they do not depend on the scale of the
+        kernels then, and those of all other machines are divided by what the kernels are multiplied with, costs as well.
     reach : float
         Largest number that is added to an output or multiplied with a coefficient: targets, and slopes of a conjugate.
     """
@@ -134,6 +137,7 @@ class Machine(ABC):
     n_samples: int
     scale: float
     floor: float
+    total: float = 0.0
     reach: float = 1.0
 
     @property

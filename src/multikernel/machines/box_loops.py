@@ -256,8 +256,8 @@ def settle(a, lo, hi, total, free):
     if top == 0.0:
         return
     unit, most = last_digit(top), 2.0**53
-    whole = total / unit % 2.0**64
-    rest = np.int64(-(whole - 2.0**64 if whole >= 2.0**63 else whole))
+    whole = np.rint(np.fmod(total / unit, 2.0**64))
+    rest = -np.int64(whole - math.copysign(2.0**64, whole) if abs(whole) >= 2.0**63 else whole)
     for i in range(a.shape[0]):
         x = np.rint(a[i] / unit)
         if x * unit > hi[i]:
