@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
@@ -220,21 +220,21 @@ def iterate(point: Point, solver: Solver, best: Best) -> Iterator[tuple[Step, Ce
         step = solver.step(point, state, best.certificate)
         now = best.take(point, step.lower)
         if best.met and not best.converged and step.mix is not None:
-            _finish(point.problem, solver, step.mix, best)
+            _finish(point.problem, step.mix, best)
         yield step, now
         if step.done:
             return
 
 
-def _finish(problem: Problem, solver: Solver, mix: np.ndarray, best: Best) -> None:
+def _finish(problem: Problem, mix: np.ndarray, best: Best) -> None:
     """Look for a point that certifies itself near one that several points together certify.
 
     It begins at the best weights with the mix of coefficients of which the lower bound is one: at a kink of J that is
     what certifies. Second-order steps follow where the problem has them, else the inner solution.
     """
-    point, newton = Point(problem, best.weights, problem.machine.make_feasible(mix)), get_solver("newton")
+    point, newton = Point(problem, best.weights, problem.machine.make_feasible(mix)), cast(Any, get_solver("newton"))
     best.take(point)
-    if type(solver) is type(newton) or missing(problem, *newton.requires):
+    if missing(problem, *newton.requires):
         point.solve(0.1 * best.tol * best.certificate.size)
         best.take(point)
         return
@@ -242,4 +242,6 @@ def _finish(problem: Problem, solver: Solver, mix: np.ndarray, best: Best) -> No
     for _ in range(_LAST):
         if best.converged:
             break
-        best.take(point, newton.step(point, state, best.certificate).lower)
+        # not judged by J, which is flat where q is not yet balanced
+        newton._newton(point, state, best.own.relative, 0.03 * best.tol * best.certificate.size)
+        best.take(point)
