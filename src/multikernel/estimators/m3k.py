@@ -163,4 +163,4 @@ def set_margin_attributes(estimator: Any, fit: Fit) -> None:
     """Set the margin asked for, the largest one, and the one of the weights learned."""
     notes = fit.targets[0].notes
     estimator.gamma0_, estimator.gamma0_max_ = notes["gamma0"], notes["gamma0_max"]
-    estimator.margin_ = notes["margins"].value(fit.solutions[0].weights)
+    estimator.margin_ = notes["margins"].value(fit.solutions[0].weights) * fit.prepared.unit

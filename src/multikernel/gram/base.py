@@ -35,6 +35,9 @@ class Gram(ABC):
         Bytes this Gram holds beyond what the caller handed in.
     budget : float
         Bytes of kernel values that may be held beside those that are stored.
+    loose : float or ndarray of shape (p, n)
+        What is to be added to k(x, x) to bound all terms of outputs, those that cancel among them: the terms of K_ij
+        add up to at most the root of what stands for i times what stands for j.
     output_kernels : sequence of ndarrays of shape (c, c), or None
         For each kernel the kernel between the columns of a with which it is multiplied, None for the identity.
     """
@@ -45,6 +48,7 @@ class Gram(ABC):
     dtype: np.dtype
     nbytes: int = 0
     budget: float = np.inf
+    loose: float | np.ndarray = 0.0
     output_kernels: Sequence[np.ndarray] | None = None
 
     @abstractmethod
@@ -78,6 +82,10 @@ class Gram(ABC):
     @abstractmethod
     def take_kernels(self, kernels: np.ndarray) -> Gram:
         """Return some of the kernels."""
+
+    @abstractmethod
+    def rescaled(self, factor: float) -> Gram:
+        """Return all kernels multiplied by a power of two, which rounds nothing."""
 
     def stored(self, kernel: int | None = None) -> tuple[np.ndarray, Any] | None:
         """Return the matrix M and factor s with K_kernel = s M, where M lies in the memory of the host; else None.

@@ -10,6 +10,11 @@ FAR = 1e8
 _GRID = np.concatenate([-np.geomspace(FAR, 1e-4, 40), [0.0], np.geomspace(1e-4, FAR, 40)])
 
 
+def largest_log() -> float:
+    """Return the largest size of a logarithm of a number of float64 below one, or of its distance from one."""
+    return 1.0 - float(np.log(np.finfo(float).eps))
+
+
 class Loss:
     """A convex loss l(f, y) of one output, differentiable: what a user writes from value and gradient alone.
 
@@ -65,6 +70,11 @@ class Loss:
     def curvature_bound(self) -> float:
         """Upper bound of the second derivative at cost one."""
         return np.inf
+
+    @property
+    def steepness(self) -> float:
+        """Largest slope of a conjugate that has logarithms, at numbers of 53 binary digits; else zero."""
+        return 0.0
 
     def value(self, f: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Loss of each sample."""

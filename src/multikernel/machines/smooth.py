@@ -22,6 +22,7 @@ from multikernel.losses import Loss, SquaredHinge
 from multikernel.losses.base import FAR
 from multikernel.machines.base import FLOOR, MOST_FACTORISATIONS, PATIENCE, Curvature, Machine
 from multikernel.machines.box_interior import solve_inside
+from multikernel.machines.box_loops import settle
 from multikernel.machines.weighted_inverse import WeightedInverse
 
 
@@ -65,10 +66,12 @@ class Smooth(Machine):
         if isinstance(loss, SquaredHinge):
             self.p, self.h = self.y, 0.5 / (self.C * loss.C)
         lo, hi = loss.domain(self.y)
-        self.lo, self.hi = self.C * lo, self.C * hi
+        # not beyond the domain of the conjugate by the rounding of the product
+        self.lo, self.hi = (np.where(np.isinf(end), end, np.nextafter(self.C * end, 0.0)) for end in (lo, hi))
         start = float(np.abs(self.value(np.zeros(self.n_samples))).sum())
         self.scale = start if 0 < start < np.inf else float(self.C.sum())
         self.floor = FLOOR * self.scale
+        self.reach = float(np.abs(self.y).max()) + loss.steepness
 
     def value(self, f: np.ndarray) -> np.ndarray:
         """Return the loss of each sample."""
@@ -95,6 +98,9 @@ class Smooth(Machine):
         b = self.best_intercept(f)
         return 0.5 * quad + float(self.value(f + b).sum()), b
 
+    def risk(self, out, b, error):
+        return float(np.maximum(self.value(out - error), self.value(out + error)).sum())
+
     def make_feasible(self, a):
         if not self.balanced:
             return np.clip(a, self.lo, self.hi)
@@ -109,10 +115,7 @@ class Smooth(Machine):
         # the sum falls in t
         t = _root(lambda t: -float(moved(t).sum()), rate, 0.0, 1e-15 * float(np.abs(a).sum()))
         a = moved(t)
-        excess = a.sum()
-        room = a - self.lo if excess > 0 else self.hi - a
-        most = int(np.argmax(room))
-        a[most] = np.clip(a[most] - excess, self.lo[most], self.hi[most])
+        settle(a, self.lo, self.hi, 0.0, (a > self.lo) & (a < self.hi))
         return a
 
     def best_intercept(self, f: np.ndarray, near: float = 0.0) -> float:

@@ -115,7 +115,7 @@ class Newton(Solver):
         if state.near:
             state.near = False
             self._from_the_simplex(point, state)
-            return Step(self._judge(point, state, certificate.lower))
+            return Step(self._judge(point, state, certificate.lower), state.memory.cuts.mix)
         gap = certificate.relative
         accuracy = self.inner * max(certificate.gap, 0.3 * state.tol * certificate.size)
         # whole solutions are few: one before a closed-form step, one after
@@ -132,7 +132,7 @@ class Newton(Solver):
                 # its steps would leave at zero what second-order ones have dropped
                 point.set_weights(point.problem.mixing.reactivate(point.beta, point.q, _BACK))
             lower = _REST.step(point, state.rest, certificate).lower
-        return Step(self._judge(point, state, max(certificate.lower, lower)))
+        return Step(self._judge(point, state, max(certificate.lower, lower)), state.memory.cuts.mix)
 
     def _from_the_simplex(self, point: Point, state: _State) -> None:
         """Move to the solution on the simplex, which every ball contains and a ball of norm near one hardly exceeds."""
@@ -143,7 +143,7 @@ class Newton(Solver):
                 break
         assert best.model is not None
         point.set_weights(mixing.scale_to_boundary(best.model.weights))
-        point.set_dual(best.model.coef, (np.arange(len(point.beta)), best.model.outputs))
+        point.set_dual(best.model.coef, (np.arange(len(point.beta)), best.model.outputs), best.model.wander)
 
     def _interleave(self, point: Point, state: _State, accuracy: float) -> None:
         if state.epochs or state.weights_first:

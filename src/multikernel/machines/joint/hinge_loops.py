@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from multikernel.machines.box_loops import vmax, vmin
+from multikernel.machines.box_loops import last_digit, vmax, vmin
 
 CONVERGED, NEEDS_ROWS, OUT_OF_STEPS, GO_ON = 0, 1, 2, 3
 
@@ -249,3 +249,55 @@ def add_block(W, at, T):
         row, w = T[at[r]], W[r]
         for s in range(at.shape[0]):
             row[at[s]] += w[s]
+
+
+@njit(cache=True, nogil=True)
+def settle_rows(A, upper, columns):
+    """Round A so that all its rows, and its ``columns`` if asked for, sum to zero in exact arithmetic.
+
+    Entries become multiples of the last digit of the largest, a power of two, and are added up as whole numbers modulo
+    2^64. What is left in a row goes to the entry furthest below its bound; what is left in a column to the roomiest
+    row, of those that have both entries off their bounds where these have room.
+
+    Sets: A, of shape (n, c), at most ``upper``, whose sums were zero up to rounding.
+    """
+    n, c = A.shape
+    top = np.abs(A).max()
+    if top == 0.0:
+        return
+    # with a digit to spare where no bound keeps the largest entry from growing
+    unit, most = last_digit(2.0 * top if upper.max() == np.inf else top), 2.0**53
+    sums = np.zeros(c, np.int64)
+    for i in range(n):
+        rest = np.int64(0)
+        for u in range(c):
+            x = np.rint(A[i, u] / unit)
+            if x * unit > upper[i, u]:
+                x -= 1.0
+            A[i, u] = x * unit
+            rest += np.int64(x)
+        while rest != 0:
+            u = np.argmin(A[i] - upper[i])
+            move = float(rest) if rest > 0 else max(float(rest), -np.floor((upper[i, u] - A[i, u]) / unit))
+            A[i, u] -= move * unit
+            rest -= np.int64(move)
+        for u in range(c):
+            sums[u] += np.int64(A[i, u] / unit)
+    inner = True
+    while columns and sums.any():
+        u, v = np.argmax(sums), np.argmin(sums)
+        roomiest, best = 0, 0.0
+        for i in range(n):
+            if not inner or (A[i, u] < upper[i, u] and A[i, v] < 0.0) or (A[i, v] > 0.0 and A[i, u] < 0.0):
+                room = min(np.floor((upper[i, v] - A[i, v]) / unit), most + A[i, u] / unit, most - A[i, v] / unit)
+                if room > best:
+                    roomiest, best = i, room
+        if best >= 1.0:
+            move = min(best, float(min(sums[u], -sums[v])))
+            A[roomiest, u] -= move * unit
+            A[roomiest, v] += move * unit
+            sums[u] -= np.int64(move)
+            sums[v] += np.int64(move)
+        elif not inner:
+            return
+        inner = best >= 1.0
