@@ -97,9 +97,10 @@ class RowMachine(Machine):
     def _balance(self, a: np.ndarray) -> np.ndarray:
         """Make the column sums zero, in place: the class of the largest sum gives to the class of the smallest one.
 
-        Sums of rows and columns are then zero in exact arithmetic; without biases those of the rows. An entry may always shrink, and the entries of a class of negative sum are further from their bounds than that
-        sum. So a transfer makes one sum zero, and at most c - 1 transfers are needed in exact arithmetic. Rows that
-        have both entries off their bounds give first.
+        Sums of rows and columns are then zero in exact arithmetic; without biases those of the rows. An entry may
+        always shrink, and the entries of a class of negative sum are further from their bounds than that sum. So a
+        transfer makes one sum zero, and at most c - 1 transfers are needed. Rows that have both entries off their
+        bounds give first.
         """
         for _ in range(4 * self.n_classes if self.balanced else 0):
             sums = a.sum(axis=0)
