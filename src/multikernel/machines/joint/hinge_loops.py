@@ -263,7 +263,7 @@ def settle_rows(A, upper, columns):
     """
     n, c = A.shape
     top = np.abs(A).max()
-    if top == 0.0:
+    if not 0.0 < top < np.inf:
         return
     # with a digit to spare where no bound keeps the largest entry from growing
     unit, most = last_digit(2.0 * top if upper.max() == np.inf else top), 2.0**53
