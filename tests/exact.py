@@ -344,14 +344,14 @@ def _solved(rng, loss, name, storage, stack, Phis, scale, y, cost, norm, tol, ba
 
 def _estimated(rng, loss, name, stack, y, cost, C, norm, tol, balanced, par):
     """Fit an estimator to precomputed kernels; return the answer and the exact kernels."""
-    p, n = stack.shape[:2]
+    n = stack.shape[1]
     weight = None if np.all(cost == cost[0]) else cost / C
     K = stack_kernels(stack)
     common = {"kernels": "precomputed", "normalize": None, "norm": norm, "tol": tol, "max_iter": 200}
     if loss == "one class":
         model = MKLOneClass(nu=0.5, **common).fit(K, sample_weight=weight)
         w = np.ones(n) if weight is None else weight
-        size = float(np.einsum("kii->ki", stack).mean())
+        size = float((np.einsum("kii->ki", stack) @ (w / w.sum())).max())
         machine = OneClass(w, 0.5, size)
         intercept, cost, floor = float(model.intercept_), machine.hi, machine.floor
     elif loss in REGRESSION and not (loss == "squared" and set(np.unique(y)) == {-1.0, 1.0}):

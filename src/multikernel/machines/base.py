@@ -128,8 +128,8 @@ class Machine(ABC):
     floor : float
         Smallest denominator of a relative gap: optima below it count as zero.
     total : float
-        Sum of the coefficients, where it is fixed to a number that is not zero: they do not depend on the scale of the
-        kernels then, and those of all other machines are divided by what the kernels are multiplied with, costs as well.
+        Sum of the coefficients, where it is fixed to a number that is not zero: these do not depend on the scale of the
+        kernels. Those of other machines, as their costs, are divided by what the kernels are multiplied with.
     reach : float
         Largest number that is added to an output or multiplied with a coefficient: targets, and slopes of a conjugate.
     """

@@ -253,6 +253,8 @@ def settle(a, lo, hi, total, free):
     top = 0.0
     for i in range(a.shape[0]):
         top = max(top, abs(a[i]))
+        if not abs(a[i]) < np.inf:
+            return
     if top == 0.0:
         return
     unit, most = last_digit(top), 2.0**53

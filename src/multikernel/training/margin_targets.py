@@ -74,8 +74,8 @@ class MarginClassification(Classification):
             gamma0 = top if isinstance(self.gamma0, str) else float(self.gamma0) / unit
         if gamma0 > largest.bound + 1e-9 * abs(largest.bound):
             raise ValueError(
-                f"The 'gamma0' parameter of {self.owner} must be at most {top * unit:.9g}, the largest kernel margin of "
-                f"weights of norm {self.norm:g}. Got {float(self.gamma0):g} instead."
+                f"The 'gamma0' parameter of {self.owner} must be at most {top * unit:.9g}, the largest kernel margin "
+                f"of weights of norm {self.norm:g}. Got {float(self.gamma0):g} instead."
             )
         if self.norm > 1 and gamma0 > -np.inf and (gamma0 < 0 or not largest.positive):
             what = (

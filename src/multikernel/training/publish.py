@@ -69,8 +69,8 @@ class Model:
 
 def publish(fit: Fit) -> Model:
     """Return the model of a fit."""
-    prepared, n, found = fit.prepared, fit.prepared.gram.n_samples, list(fit.solutions)
-    columns, shares, adjusted, mixed = [], [], [], []
+    prepared, n = fit.prepared, fit.prepared.gram.n_samples
+    columns, shares, found, mixed = [], [], [], []
     for target, solution in zip(fit.targets, fit.solutions, strict=True):
         rows = slice(None) if target.samples is None else target.samples
         column = np.zeros((n, *solution.dual_coef.shape[1:]))
@@ -79,16 +79,17 @@ def publish(fit: Fit) -> Model:
         weight = None if prepared.weight is None else prepared.weight[rows]
         gram = None if target.classes is None else gram_of(target, prepared.gram)
         shares.append(contributions(solution.weights, solution.outputs, weight, gram))
-        adjusted.append(solution if target.adjust is None else target.adjust(target, solution, prepared.gram.dtype))
+        if target.adjust is not None:
+            solution = target.adjust(target, solution, prepared.gram.dtype)
         if prepared.unit != 1.0:
             fixed = target.machine.total != 0.0
             columns[-1] = columns[-1] / (1.0 if fixed else prepared.unit)
-            back = in_units(vars(solution), fixed, prepared.unit)
-            found[len(adjusted) - 1] = replace(solution, **back)
-            adjusted[-1] = replace(adjusted[-1], intercept=adjusted[-1].intercept * (prepared.unit if fixed else 1.0))
+            intercept = solution.intercept * (prepared.unit if fixed else 1.0)
+            solution = replace(solution, intercept=intercept, **in_units(vars(solution), fixed, prepared.unit))
+        found.append(solution)
         mixed.append(np.repeat(solution.weights[None], np.size(solution.intercept), axis=0))
     coef = columns[0] if len(columns) == 1 else np.hstack(columns)
-    intercepts = np.concatenate([np.ravel(solution.intercept) for solution in adjusted])
+    intercepts = np.concatenate([np.ravel(solution.intercept) for solution in found])
     products = fit.targets[0].classes
     per_column = np.concatenate(mixed) if products is None else products.mixed(found[0].weights)
     expansion = expand(prepared, per_column, coef, intercepts, all([target.balanced for target in fit.targets]))

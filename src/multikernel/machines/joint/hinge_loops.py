@@ -263,7 +263,7 @@ def settle_rows(A, upper, columns):
     """
     n, c = A.shape
     top = np.abs(A).max()
-    if top == 0.0:
+    if not 0.0 < top < np.inf:
         return
     # with a digit to spare where no bound keeps the largest entry from growing
     unit, most = last_digit(2.0 * top if upper.max() == np.inf else top), 2.0**53
@@ -277,27 +277,33 @@ def settle_rows(A, upper, columns):
             A[i, u] = x * unit
             rest += np.int64(x)
         while rest != 0:
-            u = np.argmin(A[i] - upper[i])
-            move = float(rest) if rest > 0 else max(float(rest), -np.floor((upper[i, u] - A[i, u]) / unit))
-            A[i, u] -= move * unit
+            low = np.argmin(A[i] - upper[i])
+            move = float(rest) if rest > 0 else max(float(rest), -np.floor((upper[i, low] - A[i, low]) / unit))
+            A[i, low] -= move * unit
             rest -= np.int64(move)
         for u in range(c):
             sums[u] += np.int64(A[i, u] / unit)
     inner = True
     while columns and sums.any():
-        u, v = np.argmax(sums), np.argmin(sums)
+        give, take = np.argmax(sums), np.argmin(sums)
         roomiest, best = 0, 0.0
         for i in range(n):
-            if not inner or (A[i, u] < upper[i, u] and A[i, v] < 0.0) or (A[i, v] > 0.0 and A[i, u] < 0.0):
-                room = min(np.floor((upper[i, v] - A[i, v]) / unit), most + A[i, u] / unit, most - A[i, v] / unit)
+            if (
+                not inner
+                or (A[i, give] < upper[i, give] and A[i, take] < 0.0)
+                or (A[i, take] > 0.0 and A[i, give] < 0.0)
+            ):
+                room = min(
+                    np.floor((upper[i, take] - A[i, take]) / unit), most + A[i, give] / unit, most - A[i, take] / unit
+                )
                 if room > best:
                     roomiest, best = i, room
         if best >= 1.0:
-            move = min(best, float(min(sums[u], -sums[v])))
-            A[roomiest, u] -= move * unit
-            A[roomiest, v] += move * unit
-            sums[u] -= np.int64(move)
-            sums[v] += np.int64(move)
+            move = min(best, float(min(sums[give], -sums[take])))
+            A[roomiest, give] -= move * unit
+            A[roomiest, take] += move * unit
+            sums[give] -= np.int64(move)
+            sums[take] += np.int64(move)
         elif not inner:
             return
         inner = best >= 1.0

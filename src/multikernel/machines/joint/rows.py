@@ -104,8 +104,8 @@ class RowMachine(Machine):
 
         Sums of rows and columns are then zero in exact arithmetic; without biases those of the rows. An entry may
         always shrink, and the entries of a class of negative sum are further from their bounds than that sum. So a
-        transfer makes one sum zero, and at most c - 1 transfers are needed in exact arithmetic. Rows that have both
-        entries off their bounds give first.
+        transfer makes one sum zero, and at most c - 1 transfers are needed. Rows that have both entries off their
+        bounds give first.
         """
         for _ in range(4 * self.n_classes if self.balanced else 0):
             sums = a.sum(axis=0)
