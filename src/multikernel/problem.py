@@ -127,7 +127,9 @@ class Point:
         """Quadratic forms a' K_k a, at least zero, shape (p,)."""
         q = self.outputs.quadratic_forms()
         if size := float(np.vdot(self.a, self.a)):
-            self.curvature = np.minimum(self.curvature, q / size)
+            # below zero where rounding does not explain it
+            below = q < -self._digit * self.size * (self.wander + self.size)
+            self.curvature = np.minimum(self.curvature, np.where(below, q, np.maximum(q, 0.0)) / size)
         return np.maximum(q, 0.0)
 
     @cached_property

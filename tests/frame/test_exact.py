@@ -78,3 +78,47 @@ def test_one_factor_of_all_kernels_changes_units_alone(loss, power):
     np.testing.assert_allclose(model.dual_coef_, reference.dual_coef_ * down, rtol=1e-9)
     np.testing.assert_allclose(model.intercept_, reference.intercept_ * (ratio if loss == "one" else 1.0), rtol=1e-9)
     np.testing.assert_allclose(model.history_["upper"], reference.history_["upper"] * up, rtol=1e-9)
+
+
+def test_a_step_that_fails_in_lapack_leaves_the_best_model():
+    from multikernel.gram.dense import DenseGram
+    from multikernel.machines.svc import SVC
+    from multikernel.mixing.norms import Simplex
+    from multikernel.problem import Problem
+    from multikernel.solve import solve
+    from multikernel.solvers.newton import Newton
+
+    K, X = stack()
+    problem = Problem(DenseGram(K), SVC(np.sign(X[:, 0])), Simplex())
+
+    class Failing(Newton):
+        def step(self, point, state, certificate):
+            if state.epochs:
+                raise np.linalg.LinAlgError("singular")
+            return super().step(point, state, certificate)
+
+    solution = solve(problem, Failing(), tol=1e-9)
+    assert solution.status == "stalled" and solution.gap < 1.0
+
+    class Singular(SVC):
+        def curvature(self, *args, **kwargs):
+            raise np.linalg.LinAlgError("singular")
+
+    solution = solve(Problem(DenseGram(K), Singular(np.sign(X[:, 0])), Simplex()), "newton", tol=1e-3)
+    assert solution.status == "converged"
+
+
+@pytest.mark.parametrize("loss", ["squared", "hinge", "squared_hinge", "logistic"])
+@pytest.mark.filterwarnings("error")
+def test_weights_of_almost_zero_are_no_warning(loss):
+    K, X = stack()
+    weight = np.ones(30)
+    weight[3] = 1e-300
+    model = MKLClassifier(kernels="precomputed", normalize=None, loss=loss)
+    assert model.fit(stack_kernels(K), np.sign(X[:, 0]), sample_weight=weight).status_ == "converged"
+
+
+@pytest.mark.parametrize("K", [-np.eye(6), -np.ones((6, 6)), -np.outer(np.arange(6.0), np.arange(6.0))])
+def test_negative_definite_kernels_are_compared_with_themselves(K):
+    with pytest.raises(ValueError, match="eigenvalue of -1 times the largest"):
+        MKLClassifier(kernels="precomputed", normalize=None).fit(stack_kernels([K]), np.repeat([0, 1], 3))

@@ -92,7 +92,8 @@ class Smooth(Machine):
         return self.make_feasible(np.zeros(self.n_samples))
 
     def dual(self, a):
-        return -float(np.sum(self.C * self.loss.conjugate(a / self.C, self.y)))
+        with np.errstate(over="ignore"):
+            return -float(np.sum(self.C * self.loss.conjugate(a / self.C, self.y)))
 
     def primal(self, f, quad, accuracy=0.0, a=None):
         b = self.best_intercept(f)

@@ -211,13 +211,18 @@ def _user_words(need: str, problem: Problem) -> str:
 def iterate(point: Point, solver: Solver, best: Best) -> Iterator[tuple[Step, Certificate]]:
     """Step a solver for as long as it has something to do; after each step ``best`` takes the point into account.
 
-    Where the bounds of several points have met and no single point certifies itself, `_finish` looks for one.
+    Where the bounds of several points have met and no single point certifies itself, `_finish` looks for one. A step
+    that fails in LAPACK is the last.
 
     Yields the step and the certificate of the point alone.
     """
     state = solver.start(point, best.tol)
     while True:
-        step = solver.step(point, state, best.certificate)
+        try:
+            step = solver.step(point, state, best.certificate)
+        except np.linalg.LinAlgError:
+            yield Step(done=True, moved=False), best.own
+            return
         now = best.take(point, step.lower)
         if best.met and not best.converged and step.mix is not None:
             _finish(point.problem, step.mix, best)

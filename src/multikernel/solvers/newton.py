@@ -162,10 +162,18 @@ class Newton(Solver):
         if state.fixed:
             point.solve(0.3 * state.tol * point.certificate.size)
             return
-        c = cast(HasCurvature, machine).curvature(point.combined, point.a, point.f, point.outputs, rough=gap > _SINGLE)
-        # the quadratic model is minimised over beta + part (B - beta): below one, no weight is set to zero at once
-        part = state.part
-        move = part * (cast(HasNewtonStep, mixing).newton_step(point.beta, point.q, part * c.H) - point.beta)
+        curvature, newton_step, part = (
+            cast(HasCurvature, machine).curvature, cast(HasNewtonStep, mixing).newton_step, state.part,
+        )  # fmt: skip
+        try:
+            c = curvature(point.combined, point.a, point.f, point.outputs, rough=gap > _SINGLE)
+            # the quadratic model is minimised over beta + part (B - beta): below one, no weight is set to zero at once
+            move = part * (newton_step(point.beta, point.q, part * c.H) - point.beta)
+        except np.linalg.LinAlgError:
+            # no ridge makes the system one that can be solved
+            point.set_weights(mixing.closed_form(point.beta, point.q))
+            point.solve(accuracy)
+            return
         fall = 0.5 * float(move @ (point.q - c.H @ move))
         if part < 1.0:
             # so exact that the fall of J can be compared with that of the model
