@@ -3,9 +3,9 @@
     upper(beta, a) = 1/2 sum_k beta_k q_k + loss(f + b)      a primal value, b the best intercept
     lower(a)       = g(a) - 1/2 sigma_B(q(a))                 a dual value, a feasible
 
-Every optimum lies between the two. Both come from per-kernel outputs accumulated in float64; the gap is widened by all
-that rounding may have changed (`Point.certificate`), and holds in exact arithmetic. ``Best`` keeps the best bounds and
-the best model of a run.
+Every optimum lies between the two. Both come from per-kernel outputs accumulated in float64. The gap that is reported
+is widened by all that rounding may have changed (`Point.exact_certificate`), and holds in exact arithmetic. ``Best``
+keeps the best bounds and the best model of a run.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Certificate:
     inner_gap : float
         Primal minus dual value of the single-kernel problem at the current weights.
     rounding : float
-        By how much upper and lower together may be off.
+        By how much upper and lower together may be off; zero where that was not asked for.
     gap : float
         upper - lower, at least zero, plus the rounding.
     size : float
@@ -103,9 +103,11 @@ class Best:
     def take(self, point: Any, lower: float = -np.inf) -> Certificate:
         """Take the point into account, and a lower bound known from elsewhere; return the point's own certificate."""
         now, best = point.certificate, self.certificate
-        if now.relative > self.tol >= (now.gap - now.rounding) / now.size and point.is_stale:
-            point.refresh()
-            now = point.certificate
+        if now.relative <= self.tol:
+            now = point.exact_certificate
+            if now.relative > self.tol and point.is_stale:
+                point.refresh()
+                now = point.exact_certificate
         lower = max(best.lower, now.lower, lower)
         eps = max(ROUNDING * abs(now.upper), now.rounding)
         improved = not self.met and (now.upper < best.upper - eps or lower > best.lower + eps)

@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -139,34 +139,41 @@ class Point:
 
     @cached_property
     def certificate(self) -> Certificate:
-        """Primal value at the best intercept and dual value, and by how much rounding may have brought them together.
+        """Primal value at the best intercept and dual value, as they were computed."""
+        machine = self.problem.machine
+        quad, dual = float(self.beta @ self.q), machine.dual(self.a)
+        primal, intercept = machine.primal(self.f, quad, self.accuracy, self.a)
+        lower = dual - 0.5 * self.problem.mixing.support(self.q)[0]
+        return Certificate(primal, lower, intercept, machine.floor, primal - (dual - 0.5 * quad))
+
+    @cached_property
+    def exact_certificate(self) -> Certificate:
+        """The certificate with by how much rounding may have brought the two values together.
 
         The gap holds in exact arithmetic: losses are taken at the worst outputs that rounding leaves possible, and so
         are quadratic forms; other sums are known up to as many roundings as they have terms. Weights may miss their set
         by rounding: with larger coefficients the same outputs have weights inside, and a larger quadratic form.
         """
-        machine, digit = self.problem.machine, self._digit
-        quad, dual, size = float(self.beta @ self.q), machine.dual(self.a), self.size
-        primal, intercept = machine.primal(self.f, quad, self.accuracy, self.a)
+        plain, machine, digit, size = self.certificate, self.problem.machine, self._digit, self.size
+        quad, dual, b = float(self.beta @ self.q), machine.dual(self.a), plain.intercept
         # rounding of outputs with that of one more sum, and with what adding the intercept loses
         error = digit * (self.wander + size)
-        out, off = self.f + intercept, (self.beta * error) @ self._lengths
+        out, off = self.f + b, (self.beta * error) @ self._lengths
         part = out - self.f
-        lost = np.abs(self.f - (out - part)) + np.abs(intercept - part) + (off if out.ndim == 1 else off[:, None])
-        risk = machine.risk(out, intercept, np.where(lost, lost + digit * np.abs(out), 0.0))
+        lost = np.abs(self.f - (out - part)) + np.abs(b - part) + (off if out.ndim == 1 else off[:, None])
+        risk = machine.risk(out, b, np.where(lost, lost + digit * np.abs(out), 0.0))
         upper = 0.5 * (quad + float(self.beta @ (size * error))) + risk + digit * (quad + abs(risk))
-        support, worst = self.problem.mixing.support(self.q + size * error)
-        forms, sums = float(worst @ (size * error)), abs(dual) + float(np.abs(self.a).sum()) * machine.reach + support
-        rounding = upper - primal + 0.5 * forms + digit * sums
-        lower = dual - 0.5 * (support - forms)
-        return Certificate(primal, lower, intercept, machine.floor, primal - (dual - 0.5 * quad), rounding)
+        support = self.problem.mixing.support(self.q + size * error)[0]
+        sums = abs(dual) + float(np.abs(self.a).sum()) * machine.reach + support
+        below = plain.lower - (dual - 0.5 * support)
+        return replace(plain, rounding=upper - plain.upper + below + digit * sums)
 
     def set_weights(self, beta: np.ndarray) -> None:
         """Move to new weights."""
         if not np.array_equal(beta, self.beta):
             self.beta = beta
             self.combined.set_weights(beta)
-            for name in ("f", "certificate"):
+            for name in ("f", "certificate", "exact_certificate"):
                 self.__dict__.pop(name, None)
 
     def set_dual(
@@ -185,7 +192,7 @@ class Point:
             self._outputs.put(*known)
             self.wander[known[0]] = wander
         self.a = a
-        for name in ("q", "f", "certificate"):
+        for name in ("q", "f", "certificate", "exact_certificate"):
             self.__dict__.pop(name, None)
 
     def take_kernels(self, kernels: np.ndarray, beta: np.ndarray, mixing: Mixing) -> Point:

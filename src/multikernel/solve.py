@@ -113,6 +113,10 @@ def solve(
         best.take(point)
     model, found = best.model, best.own
     assert model is not None
+    if not best.converged:
+        alone = Point(problem, model.weights, model.coef, (model.coef, model.outputs), model.wander)
+        alone.accuracy = tol * found.size
+        found = alone.exact_certificate
     return Solution(
         model.weights, model.coef, found.intercept, found.upper, min(found.lower, found.upper), found.relative,
         model.outputs, point.curvature, recorder.n_rows, CONVERGED if best.converged else status, name,

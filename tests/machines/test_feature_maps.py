@@ -218,7 +218,7 @@ def test_hashing_is_exact_with_many_slots_and_its_error_falls_with_their_number(
         (RandomFourier(n_features=3), "'n_features' parameter of RandomFourier must be a positive even integer. Got 3"),
         (RandomFourier(Linear()), "'kernel' parameter of RandomFourier must be an RBF kernel or None"),
         (Nystroem(n_landmarks=0), "'n_landmarks' parameter of Nystroem must be a positive integer. Got 0"),
-        (Nystroem(random_state=None), "'random_state' parameter of Nystroem must be an integer. Got None"),
+        (Nystroem(random_state=None), "'random_state' parameter of Nystroem must be a non-negative integer. Got None"),
     ],
 )
 def test_bad_parameters_of_approximations(kernel, sentence):
