@@ -18,7 +18,7 @@ import numpy as np
 
 from multikernel.gram.base import Outputs
 from multikernel.gram.combined import Combined
-from multikernel.losses import Loss, SquaredHinge
+from multikernel.losses import Huber, Loss, SquaredHinge
 from multikernel.losses.base import FAR
 from multikernel.machines.base import FLOOR, MOST_FACTORISATIONS, PATIENCE, Curvature, Machine
 from multikernel.machines.box_interior import solve_inside
@@ -63,8 +63,10 @@ class Smooth(Machine):
         self.C = np.broadcast_to(np.asarray(C, float), self.y.shape)
         self.balanced = fit_intercept
         self.n_samples = len(self.y)
-        if isinstance(loss, SquaredHinge):
-            self.p, self.h = self.y, 0.5 / (self.C * loss.C)
+        # losses with a kink in their slope, whose conjugate is 1/2 h a^2 - p a between bounds
+        self.bounded = isinstance(loss, (SquaredHinge, Huber))
+        if isinstance(loss, (SquaredHinge, Huber)):
+            self.p, self.h = self.y, (1.0 if isinstance(loss, Huber) else 0.5) / (self.C * loss.C)
         lo, hi = loss.domain(self.y)
         # not beyond the domain of the conjugate by the rounding of the product
         self.lo, self.hi = (np.where(np.isinf(end), end, np.nextafter(self.C * end, 0.0)) for end in (lo, hi))
@@ -131,11 +133,11 @@ class Smooth(Machine):
     def solve(self, combined, a, f, accuracy):
         """Newton steps with line search until the gap of the repaired a is below ``accuracy``.
 
-        The squared hinge has kinks in its slope: where a few steps are not enough, its dual, a quadratic programme with
+        Where a few steps are not enough for a loss with kinks in its slope, its dual, a quadratic programme with
         bounds, is solved by an interior-point method.
         """
-        b, bounded = self.best_intercept(f), isinstance(self.loss, SquaredHinge)
-        for step in range(PATIENCE if bounded else MOST_FACTORISATIONS):
+        b = self.best_intercept(f)
+        for step in range(PATIENCE if self.bounded else MOST_FACTORISATIONS):
             feasible = self.make_feasible(a)
             there = f if np.array_equal(feasible, a) else f + combined.apply(feasible - a)
             if step and self._inner_gap(feasible, there, b) <= accuracy:
@@ -144,7 +146,7 @@ class Smooth(Machine):
             if not progress:
                 break
         a = self.make_feasible(a)
-        return solve_inside(self, combined, a, combined.apply(a), accuracy)[0] if bounded else a
+        return solve_inside(self, combined, a, combined.apply(a), accuracy)[0] if self.bounded else a
 
     def _inner_gap(self, a: np.ndarray, f: np.ndarray, b: float) -> float:
         """Sum over samples of l_i(f_i + b) + l_i*(-a_i) + a_i f_i, b the best intercept, looked for near ``b``."""
