@@ -225,7 +225,10 @@ def iterate(point: Point, solver: Solver, best: Best) -> Iterator[tuple[Step, Ce
             return
         now = best.take(point, step.lower)
         if best.met and not best.converged and step.mix is not None:
+            # one attempt counts as one step
+            idle, gap = best.idle, best.own.gap
             _finish(point.problem, step.mix, best)
+            best.idle = idle if best.own.gap > 0.9 * gap else 0
         yield step, now
         if step.done:
             return
@@ -235,13 +238,17 @@ def _finish(problem: Problem, mix: np.ndarray, best: Best) -> None:
     """Look for a point that certifies itself near one that several points together certify.
 
     It begins at the best weights with the mix of coefficients of which the lower bound is one: at a kink of J that is
-    what certifies. Second-order steps follow where the problem has them, else the inner solution.
+    what certifies. Second-order steps follow where the problem has them, else closed-form ones.
     """
     point, newton = Point(problem, best.weights, problem.machine.make_feasible(mix)), cast(Any, get_solver("newton"))
     best.take(point)
     if missing(problem, *newton.requires):
-        point.solve(0.1 * best.tol * best.certificate.size)
-        best.take(point)
+        for _ in range(_LAST):
+            point.solve(0.1 * best.tol * best.certificate.size)
+            best.take(point)
+            if best.converged:
+                break
+            point.set_weights(problem.mixing.scale_to_boundary(problem.mixing.closed_form(point.beta, point.q)))
         return
     state = newton.start(point, best.tol)
     for _ in range(_LAST):
