@@ -1,5 +1,6 @@
 """Run as ``python -m tests.drill`` from the root of the repository."""
 
+import faulthandler
 import os
 import sys
 from pathlib import Path
@@ -13,4 +14,5 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from drill.run import main  # noqa: E402
 
+faulthandler.enable()
 sys.exit(main())

@@ -25,6 +25,7 @@ ALIASES = {
     "random_state": "seed", "k1": "kernel", "k2": "kernel", "steps": "normalize", "model": "estimator",
     "dtype": "data type",
     "spec": "kernel", "function": "kernel", "cost": "--C", "kernels": "kernel", "Cs": "'C'", "target": "column",
+    "data": "file",
 }  # fmt: skip
 # arguments that have no default, by their names in all callables, or by callable
 ARGUMENTS: dict[str, Any] = {

@@ -21,8 +21,6 @@ from drill.arguments import (
     BAD,
     BAD_SAMPLES,
     LEFT_OUT,
-    NAN,
-    NOTHING,
     OWN_ARGUMENTS,
     ROOMS,
     TAKES,
@@ -45,11 +43,10 @@ def parameters(call: Callable) -> list[inspect.Parameter]:
 
 def bad_values(parameter: inspect.Parameter) -> list[Any]:
     """Return values that a parameter must not have."""
-    number = isinstance(parameter.default, int | float) and not isinstance(parameter.default, bool)
-    # a default above zero, or zero, is a number that must not be negative
     if parameter.name == "results":
-        # any word is the name of a file
-        return [NOTHING, NAN, 1j]
+        return [value for value in BAD if value is not WORD]  # a word may name a file
+    # a number whose default is not negative must not be negative
+    number = isinstance(parameter.default, int | float) and not isinstance(parameter.default, bool)
     return [*BAD, -1] if number and parameter.default >= 0 else list(BAD)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from drill import Kind
-from drill.fits import ESTIMATORS, draw_samples, evaluate, fit, foreign_warnings, make, unclear, unsound
+from drill.fits import ESTIMATORS, draw_samples, evaluate, fit, foreign_warnings, make, unclear, unsound, where
 from multikernel.kernels import RBF, Laplacian, Linear, Polynomial
 
 # allowed values at the edges, for the estimators that have the parameter
@@ -128,9 +128,10 @@ def case(rng):
             said = unsound(model, X)
             if said is None and evaluate(model, X[:1]).shape[0] != 1:
                 said = "outputs of one sample have another length"
-        except (ValueError, MemoryError) as error:
+        except Exception as error:
             # a combination may be refused, in one sentence
-            said = None if isinstance(error, MemoryError) and str(error) else unclear(error)
+            refused = isinstance(error, MemoryError) and str(error)
+            said = None if refused or not (lacks := unclear(error)) else f"{lacks} at {where()}"
     said = said or (f"a warning from below: {foreign[0]}" if foreign else None)
     return label, said and f"{said} ({chosen}, weights {scale}, n={len(X)})"
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+import traceback
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
 from sklearn.base import is_classifier, is_regressor
@@ -96,3 +99,10 @@ def unclear(error: BaseException, *names: str) -> str | None:
     if names and not any(name.lower() in text.lower() for name in names):
         return f"an error that does not name {' or '.join(names)}: {text[:200]!r}"
     return None
+
+
+def where() -> str:
+    """Return the innermost place in the library, or in the drill, of the exception at hand."""
+    frames = traceback.extract_tb(sys.exc_info()[2])
+    frames = [frame for frame in frames if "multikernel" in frame.filename] or frames
+    return f"{Path(frames[-1].filename).name}:{frames[-1].lineno}"

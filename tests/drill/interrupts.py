@@ -63,8 +63,8 @@ def verdict(result: dict) -> str | None:
         return "the process hangs"
     if "died" in result:
         # Ctrl-C outside the job, while the process starts or ends
-        clean = result["stderr"].rstrip().endswith("KeyboardInterrupt")
-        return None if clean else f"the process died with {result['died']}: {result['stderr'][-300:]}"
+        last = (result["stderr"].strip().splitlines() or [""])[-1]
+        return None if last.endswith("KeyboardInterrupt") else f"the process died with {result['died']}: {last}"
     if result.get("end") == "error":
         return result["error"]
     if result.get("wrong"):
@@ -84,6 +84,8 @@ def case(rng):
         began = time.perf_counter()
         whole = raise_at_line(-1, job)(Path(folder)) if by_line else job(Path(folder))
         spent = time.perf_counter() - began
+    if whole.get("error", "").startswith("ValueError"):
+        return f"{name.split()[0]}, refused", None
     if whole.get("error") or whole["wrong"]:
         return label, f"{name}, not interrupted: {whole}"
     if by_line:

@@ -46,13 +46,15 @@ def draw_job(rng, largest: int = 120) -> tuple[str, Callable[[Path], dict]]:
 
 def attempt(run: Callable[[], object], check: Callable[[], str | None]) -> dict:
     """Run, and return how it ended: "done" or "interrupted", with what is wrong with the result; or the error."""
+    end = "done"
     try:
-        run()
-    except KeyboardInterrupt:
-        return {"end": "interrupted", "wrong": check()}
+        try:
+            run()
+        except KeyboardInterrupt:
+            end = "interrupted"
+        return {"end": end, "wrong": check()}
     except Exception as error:
         return {"end": "error", "error": f"{type(error).__name__}: {error}"[:500]}
-    return {"end": "done", "wrong": check()}
 
 
 def usable(model, X) -> str | None:
@@ -86,6 +88,8 @@ def _compare(folder: Path, seed: int, n: int, command: bool) -> dict:
         result = CliRunner().invoke(app, ["compare", str(folder / "data.npz"), *options])
         if result.exit_code == 130 or "Aborted" in result.output or isinstance(result.exception, KeyboardInterrupt):
             raise KeyboardInterrupt
+        if result.exit_code == 2 and result.output.startswith("Error: "):
+            raise ValueError(" ".join(result.output.split()))
         if result.exit_code:
             raise RuntimeError(f"exit status {result.exit_code}: {result.output[-300:]} {result.exception!r}")
 

@@ -46,6 +46,9 @@ def write_page(path: Path, kinds: Iterable[Kind], rows: list[dict], skipped: dic
             lines.append(f"Left out of this run: {skipped[kind.name]}")
         lines.append(f"Tried: {most}{others}.\n" if labels else "")
     lines.append("## Findings\n")
-    lines += [f"- {row['kind']}, case {row['case']} ({row['label']}): {row['finding']}" for row in found]
+    lines += [
+        f"- {row['kind']}, case {row['case']} ({row['label']}): {' '.join(row['finding'].split())[:300]}"
+        for row in found
+    ]
     lines += [] if found else ["None."]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -12,7 +12,6 @@ import signal
 import subprocess
 import sys
 import time
-import traceback
 import warnings
 import zlib
 from pathlib import Path
@@ -20,6 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from drill import Kind, load_kinds
+from drill.fits import where
 from drill.page import write_page
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -53,7 +53,7 @@ def run_case(kind: Kind, seed: int, number: int) -> dict:
     before = signal.signal(signal.SIGALRM, ring)
     signal.alarm(LIMIT)
     # a compiled loop does not hear the alarm: then the process ends, and a resumed run records it
-    faulthandler.dump_traceback_later(2 * LIMIT, exit=True)
+    faulthandler.dump_traceback_later(2 * LIMIT, exit=True, file=sys.__stderr__)
     try:
         label, finding = kind.case(generator(seed, kind.name, number))
     except TookTooLong:
@@ -66,13 +66,6 @@ def run_case(kind: Kind, seed: int, number: int) -> dict:
         signal.signal(signal.SIGALRM, before)
     spent = round(time.perf_counter() - began, 3)
     return {"kind": kind.name, "seed": seed, "case": number, "label": label, "finding": finding, "seconds": spent}
-
-
-def where() -> str:
-    """Return the innermost place in the library, or in the drill, of the exception at hand."""
-    frames = traceback.extract_tb(sys.exc_info()[2])
-    frames = [frame for frame in frames if "multikernel" in frame.filename] or frames
-    return f"{Path(frames[-1].filename).name}:{frames[-1].lineno}"
 
 
 class Results:
@@ -159,7 +152,6 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--here", action="store_true", help="in this process: a case that ends it ends the run")
     parser.add_argument("--check", action="store_true", help="exit with status 1 where anything was found")
     options = parser.parse_args(arguments)
-    faulthandler.enable()
     # those that matter are looked at by the cases
     warnings.simplefilter("ignore")
     chosen = [kinds[name] for name in options.only]

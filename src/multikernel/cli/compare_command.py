@@ -97,7 +97,9 @@ def _load_archive(path: Path, target: str, standardize: bool) -> tuple[Any, np.n
 
 
 def _absent(kind: str, name: str, there: list[str], path: Path) -> str:
-    shown = ", ".join(there[:12]) + (f" and {len(there) - 12} more" if len(there) > 12 else "")
+    shown = ", ".join(" ".join(each.split()) for each in there[:12]) + (
+        f" and {len(there) - 12} more" if len(there) > 12 else ""
+    )
     return f"The {kind} '{name}' is not in '{path}', which holds {shown}.{did_you_mean(name, there)}"
 
 

@@ -58,13 +58,16 @@ class Loss:
             "margin": "finite",
         }
         for name in vars(self).keys() & signs.keys():
-            value = getattr(self, name)
+            value, sign = getattr(self, name), signs[name]
             numbers = np.asarray(value)
-            right = numbers.dtype.kind in "iuf" and np.isfinite(numbers).all()
-            right = right and (signs[name] == "finite" or (numbers >= 0).all())
-            if not right or (signs[name] == "positive" and not numbers.all()):
-                owner, what = type(self).__name__, signs[name]
-                raise ValueError(f"The '{name}' parameter of {owner} must be a {what} number. Got {value!r} instead.")
+            if numbers.dtype.kind in "iuf":
+                above = numbers > 0 if sign == "positive" else numbers >= 0
+                wrong = ~(np.isfinite(numbers) & (above | (sign == "finite")))
+                if not wrong.any():
+                    continue
+                value = numbers[wrong][0].item()
+            owner = type(self).__name__
+            raise ValueError(f"The '{name}' parameter of {owner} must be a {sign} number. Got {value!r} instead.")
 
     @property
     def curvature_bound(self) -> float:

@@ -145,6 +145,8 @@ def trace_term(gamma: np.ndarray, traces: np.ndarray, gamma0: float) -> tuple[fl
     )
     what = f"The 'traces' of a bound must be {len(gamma)} non-negative numbers, one per kernel"
     traces = check_vector(traces, len(gamma), what, lambda trace: trace >= 0)
+    if not (is_real(gamma0) or (isinstance(gamma0, float) and gamma0 == -np.inf)):
+        raise ValueError(f"The 'gamma0' of a bound must be a number or -inf. Got {gamma0!r} instead.")
     inside = gamma >= gamma0
     if not inside.any():
         raise ValueError(

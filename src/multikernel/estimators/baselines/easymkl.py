@@ -232,7 +232,7 @@ def regularised(gram: Gram, beta: np.ndarray, lam: float, weight: np.ndarray, to
     """
     if lam == 1:
         return None
-    dtype = np.float64 if tol**2 < np.finfo(gram.dtype).eps else gram.dtype
+    dtype = np.float64 if tol * tol < np.finfo(gram.dtype).eps else gram.dtype
     matrix = combined_kernel(gram, (1.0 - lam) * beta, dtype)
     matrix.flat[:: len(matrix) + 1] += lam / weight
     return matrix
