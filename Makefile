@@ -1,7 +1,9 @@
-# make demo | test | lint | docs | bench | bench-quick | survey | papers | walk | knobs | alternate | mutate | clean.
+# make demo | test | test-oldest | lint | docs | bench | bench-quick | survey | papers | walk | knobs | alternate | mutate | drill | clean.
 # Everything happens in .venv; PYTHON picks the interpreter.
 PYTHON ?= python3
 VENV ?= .venv
+# the oldest Python that pyproject.toml names
+OLDEST ?= python3.11
 WORKERS ?= 2
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
@@ -14,11 +16,12 @@ ON_TORCH := */gram/cuda_loops.py,*/gram/device.py,*/gram/tensors.py,*/gram/torch
 PYTEST := $(ONE_THREAD) $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint docs bench bench-quick survey papers walk knobs alternate mutate clean
+.PHONY: help demo test test-oldest lint docs bench bench-quick survey papers walk knobs alternate mutate drill clean
 
 help:
 	@echo "make demo     learn a mix of kernels on a bundled data set"
 	@echo "make test     lint, the whole suite, the documentation's examples and the coverage bar (TORCH=torch: with PyTorch)"
+	@echo "make test-oldest   the suite with the lowest versions that pyproject.toml allows, on the oldest Python it names"
 	@echo "make lint     ruff and mypy"
 	@echo "make docs     HTML documentation in site/"
 	@echo "make bench    all solvers and other packages in one run: writes docs/benchmarks.md (bench-quick: prints a small one)"
@@ -28,6 +31,7 @@ help:
 	@echo "make knobs    numbers in the source that no user can set (MAX=100: fail above so many)"
 	@echo "make alternate OLD=path   speed of this version as a ratio to that of another checkout, run in turn"
 	@echo "make mutate FILE=path TESTS=paths   changes of one file, one at a time, that these tests do not notice"
+	@echo "make drill    attack the library (BUDGET=30m SEED=1 RESUME=file ONLY=kind CHECK=--check): writes docs/reliability.md"
 	@echo "make clean    remove what the others made"
 
 $(BIN)/python:
@@ -59,12 +63,20 @@ $(VENV)/.torch: $(VENV)/.test
 	$(PIP) $(TORCH)
 	@touch $@
 
+# an environment and Numba caches of its own
+test-oldest:
+	$(OLDEST) -m venv $(VENV)-oldest
+	mkdir -p build
+	$(VENV)-oldest/bin/python tools/lowest.py test > build/lowest.txt
+	$(VENV)-oldest/bin/python -m pip install --quiet --disable-pip-version-check -c build/lowest.txt -e ".[test]"
+	NUMBA_CACHE_DIR=$(CURDIR)/build/numba-oldest $(ONE_THREAD) $(VENV)-oldest/bin/python -m pytest -n $(WORKERS)
+
 lint: $(VENV)/.test $(if $(TORCH),$(VENV)/.torch)
 	$(BIN)/ruff check
 	$(BIN)/mypy
 
 docs: $(VENV)/.docs
-	$(BIN)/mkdocs build
+	$(BIN)/mkdocs build --strict
 
 bench: $(VENV)/.package
 	$(BIN)/python benchmarks/run.py
@@ -93,6 +105,10 @@ mutate: $(VENV)/.test
 	    echo "make mutate FILE=path TESTS=paths: the path of a file or those of its tests are missing"; exit 2; fi
 	$(BIN)/python tools/mutate.py $(FILE) --tests $(TESTS) --jobs $(WORKERS)
 
+drill: $(VENV)/.test
+	$(BIN)/python -m tests.drill --page docs/reliability.md $(if $(BUDGET),--budget $(BUDGET)) $(if $(SEED),--seed $(SEED)) \
+	    $(if $(RESUME),--resume $(RESUME)) $(if $(ONLY),--only $(ONLY)) $(CHECK)
+
 papers: $(VENV)/.package
 	@set -e; for script in papers/*/run.py; do \
 	    if [ -f "$$script" ]; then echo "== $$script"; $(BIN)/python "$$script"; \
@@ -100,5 +116,5 @@ papers: $(VENV)/.package
 	done
 
 clean:
-	rm -rf $(VENV) build dist site .coverage .coverage.* htmlcov .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-oldest build dist site .coverage .coverage.* htmlcov .pytest_cache .ruff_cache .mypy_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -65,16 +65,17 @@ def conic_solution(stack, y, C, norm, sample_weight=None, fit_intercept=True, ta
 
 
 def factor(K, centre: bool) -> np.ndarray:
-    """L with K = L L' up to rounding (of the centred K when sum a = 0 makes the constant part irrelevant)."""
+    """L with K = L L' up to rounding (of the centred K when sum a = 0 makes the constant part irrelevant).
+
+    A kernel of zeros has one column of zeros: some versions of the conic solver's interface take no empty matrix.
+    """
     size = np.abs(np.diag(K)).max()
-    if size == 0:
-        return np.zeros((len(K), 0))
     if centre:
         mean = K.mean(axis=0)
         K = K - mean[:, None] - mean[None, :] + mean.mean()
     values, vectors = np.linalg.eigh((K + K.T) / 2)
     keep = values > 1e-14 * len(K) * size
-    return vectors[:, keep] * np.sqrt(values[keep])
+    return vectors[:, keep] * np.sqrt(values[keep]) if keep.any() else np.zeros((len(K), 1))
 
 
 def _solve(stack, y, C, norm, fit_intercept, target, accept) -> Optimum:

@@ -37,11 +37,11 @@ def dotted_names(text: str) -> set[str]:
 
 
 def make_targets(makefile: str) -> set[str]:
-    return set(re.findall(r"^([a-z]+):", makefile, re.MULTILINE))
+    return set(re.findall(r"^([a-z-]+):", makefile, re.MULTILINE))
 
 
 def mentioned_targets(text: str) -> set[str]:
-    return set(re.findall(r"(?:^ {4}|`)make ([a-z]+)", text, re.MULTILINE))
+    return set(re.findall(r"(?:^ {4}|`)make ([a-z-]+)", text, re.MULTILINE))
 
 
 def mentioned_paths(text: str) -> set[str]:
@@ -150,5 +150,5 @@ def test_the_checks_see_what_does_not_exist():
     assert not resolves("multikernel.solvers.newtn") and not resolves("multikernel.MKLClassifier.no_method")
     assert dotted_names("in `multikernel.gram.dense`, and `multikernel compare`.") == {"multikernel.gram.dense"}
     assert mentioned_targets("    make demo     # shows\nRun `make nothing`, or make sense.") == {"demo", "nothing"}
-    assert make_targets("docs: $(VENV)/.docs\n\tmkdocs build\n") == {"docs"}
+    assert make_targets("docs: $(VENV)/.docs\n\tmkdocs build\ntest-oldest:\n") == {"docs", "test-oldest"}
     assert mentioned_paths("see `benchmarks/run.py` and [docs](docs/index.md)") == {"benchmarks/run.py"}

@@ -20,7 +20,7 @@ def load(name):
     return module
 
 
-alternate, knobs, walk = load("alternate"), load("knobs"), load("walk")
+alternate, knobs, lowest, walk = load("alternate"), load("knobs"), load("lowest"), load("walk")
 
 TOY = {
     "__init__.py": "",
@@ -245,3 +245,33 @@ def test_mutate_refuses_tests_that_fail_without_a_mutant(mutate):
 
 def test_tools_are_short():
     assert walk.long_files(TOOLS, 250) == []
+
+
+def test_lowest_versions_are_those_of_the_project():
+    project = {
+        "dependencies": ["numpy>=2.0", "psutil>=5.9; sys_platform != 'linux'", "mkdocs>=1.6,<2"],
+        "optional-dependencies": {"test": ["coverage[toml]>=7.4", "numpy>=2.0"], "docs": ["rich>=13"]},
+    }
+    expected = {"numpy": "2.0", "psutil": "5.9", "mkdocs": "1.6", "coverage": "7.4"}
+    assert lowest.lowest_versions(project, ["test"]) == expected
+
+
+@pytest.mark.parametrize(
+    ("dependencies", "sentence"),
+    [
+        (["numpy"], "'numpy' has no lower bound"),
+        (["numpy<3"], "'numpy<3' has no lower bound"),
+        (["numpy>=2.0", "numpy>=2.1"], "numpy has two lower bounds, 2.0 and 2.1"),
+    ],
+)
+def test_lowest_versions_need_one_lower_bound(dependencies, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        lowest.lowest_versions({"dependencies": dependencies}, [])
+
+
+def test_lowest_main_prints_constraints(capsys):
+    assert lowest.main(["test"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "typer==0.16" in lines and any(line.startswith("pytest==") for line in lines)
+    assert lowest.main(["tset"]) == 2
+    assert "no optional dependencies named 'tset'" in capsys.readouterr().err

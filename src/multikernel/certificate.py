@@ -3,8 +3,9 @@
     upper(beta, a) = 1/2 sum_k beta_k q_k + loss(f + b)      a primal value, b the best intercept
     lower(a)       = g(a) - 1/2 sigma_B(q(a))                 a dual value, a feasible
 
-Every optimum lies between the two. Both come from per-kernel outputs accumulated in float64 (`Point.certificate`);
-``Best`` keeps the best bounds and the best model of a run.
+Every optimum lies between the two. Both come from per-kernel outputs accumulated in float64. The gap that is reported
+is widened by all that rounding may have changed (`Point.exact_certificate`), and holds in exact arithmetic. ``Best``
+keeps the best bounds and the best model of a run.
 """
 
 from __future__ import annotations
@@ -28,11 +29,11 @@ class Certificate:
     inner_gap : float
         Primal minus dual value of the single-kernel problem at the current weights.
     rounding : float
-        By how much the rounding of the outputs may move the primal value.
+        By how much upper and lower together may be off; zero where that was not asked for.
     gap : float
         upper - lower, at least zero, plus the rounding.
     size : float
-        The denominator of the relative gap: |upper|, or the floor where that is larger.
+        The denominator of the relative gap: the least that |upper| can be, or the floor where that is larger.
     relative : float
         gap / size; infinite where no upper bound is known.
     """
@@ -49,25 +50,23 @@ class Certificate:
 
     def __post_init__(self) -> None:
         self.gap = max(self.upper - self.lower, 0.0) + self.rounding
-        self.size = max(abs(self.upper), self.floor)
+        self.size = max(abs(self.upper) - self.rounding, self.floor)
         self.relative = self.gap / self.size if self.upper < np.inf else np.inf
 
 
 @dataclass(frozen=True)
 class Model:
-    """Weights, coefficients and the outputs of every kernel at one point of a run."""
+    """Weights, coefficients and the outputs of every kernel, with their rounding, at one point of a run."""
 
     weights: np.ndarray
     coef: np.ndarray
     outputs: np.ndarray
+    wander: np.ndarray
 
 
 @dataclass
 class Best:
     """The best bounds and the best model among the points of a run.
-
-    The model is the one with the smallest primal value; once the gap asked for is reached, the one whose own
-    coefficients certify it best.
 
     Parameters
     ----------
@@ -77,39 +76,48 @@ class Best:
     Attributes
     ----------
     certificate : Certificate
-        Primal value and intercept of the model, and the largest lower bound so far.
-    upper : float
-        Smallest primal value so far. The model's own may be larger by less than the gap.
+        The smallest primal value of a point and the largest lower bound, which may come from several points together.
+    weights : ndarray of shape (p,) or None
+        The weights of the smallest primal value.
+    own : Certificate
+        Certificate of the model, by its own weights and coefficients alone.
     model : Model or None
-        The best model, None before the first `take`.
-    own_gap : float
-        Absolute gap of the model, certified by its own coefficients alone.
+        The point whose own gap is the smallest, None before the first `take`.
+    met : bool
+        Whether the bounds, those of several points together, are as close as was asked for.
     converged : bool
-        Whether the relative gap is at most ``tol``.
+        Whether the model's own relative gap is at most ``tol``.
     idle : int
-        Points in a row that have improved neither bound.
+        Points in a row that have improved neither bound, or not the own gap once the bounds have met.
     """
 
     tol: float
     certificate: Certificate = field(default_factory=partial(Certificate, np.inf, -np.inf, 0.0, 0.0))
-    upper: float = np.inf
+    own: Certificate = field(default_factory=partial(Certificate, np.inf, -np.inf, 0.0, 0.0))
+    weights: np.ndarray | None = None
     model: Model | None = None
-    own_gap: float = np.inf
+    met: bool = False
     converged: bool = False
     idle: int = 0
 
     def take(self, point: Any, lower: float = -np.inf) -> Certificate:
         """Take the point into account, and a lower bound known from elsewhere; return the point's own certificate."""
         now, best = point.certificate, self.certificate
+        if now.relative <= self.tol:
+            now = point.exact_certificate
+            if now.relative > self.tol and point.is_stale:
+                point.refresh()
+                now = point.exact_certificate
         lower = max(best.lower, now.lower, lower)
         eps = max(ROUNDING * abs(now.upper), now.rounding)
-        improved = now.upper < best.upper - eps or lower > best.lower + eps
-        self.idle = 0 if improved else self.idle + 1
-        reached = replace(now, lower=lower).relative <= self.tol
-        if now.upper < best.upper or (reached and now.gap < self.own_gap):
-            best, self.own_gap = now, now.gap
-            self.model = Model(point.beta, point.a, point.outputs.known()[1])
+        improved = not self.met and (now.upper < best.upper - eps or lower > best.lower + eps)
+        if now.upper < best.upper:
+            best, self.weights = now, point.beta
         self.certificate = replace(best, lower=lower)
-        self.converged = self.certificate.relative <= self.tol
-        self.upper = min(self.upper, now.upper)
+        self.met = self.certificate.relative <= self.tol
+        if self.model is None or now.relative < self.own.relative:
+            improved |= now.gap < 0.9 * self.own.gap
+            self.own, self.converged = now, now.relative <= self.tol
+            self.model = Model(point.beta, point.a, point.outputs.known()[1], point.wander)
+        self.idle = 0 if improved else self.idle + 1
         return now

@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -17,8 +17,10 @@ from multikernel.gram.base import Gram, Outputs
 from multikernel.machines.base import Machine
 from multikernel.mixing.base import Mixing
 
-# sum of the coefficients, in units of the largest so far, below which outputs are summed anew: digits against a pass
-_SHRUNK = 0.03
+# moves of the coefficients, in units of their size, after which outputs are summed anew: digits against a pass
+_STALE = 50.0
+# roundings of the last digit that a sum of many terms has beside one for each term: a bound for all formulas here
+_FEW = 8
 
 
 @dataclass(frozen=True)
@@ -43,11 +45,14 @@ class Start:
     known : (ndarray, ndarray), optional
         Other coefficients b, of which few differ from ``coef``, and their outputs K_k b, shape (p, n) or (p, n, c):
         only the rows where the two differ are then multiplied with the kernels.
+    wander : float or ndarray of shape (p,)
+        Rounding of the known outputs beyond that of one sum, as `Point` counts it.
     """
 
     weights: np.ndarray
     coef: np.ndarray
     known: tuple[np.ndarray, np.ndarray] | None = None
+    wander: float | np.ndarray = 0.0
 
 
 class Point:
@@ -70,6 +75,10 @@ class Point:
     known : Outputs or (ndarray, ndarray), optional
         Outputs of other coefficients, from which those of a are updated instead of from zero. Outputs become the
         point's own; arrays, as `Outputs.known` returns them, are copied.
+    wander : float or ndarray of shape (p,)
+        Rounding of the known outputs beyond that of one sum, in sizes sum_j sqrt(K_jj) |da_j| of the changes da that
+        they were updated for: in whatever order sums are taken, an output of sample i is off by at most
+        n eps sqrt(K_ii) times their total.
     """
 
     def __init__(
@@ -78,6 +87,7 @@ class Point:
         beta: np.ndarray | None = None,
         a: np.ndarray | None = None,
         known: Outputs | tuple[np.ndarray, np.ndarray] | None = None,
+        wander: float | np.ndarray = 0.0,
     ) -> None:
         self.problem = problem
         # accuracy of the last solve, to which intercepts are found as well
@@ -87,18 +97,28 @@ class Point:
         self._outputs = known if isinstance(known, Outputs) else problem.gram.new_outputs(self.a.shape, known)
         self.combined = problem.gram.combined(self.beta)
         self.curvature = np.full(problem.gram.n_kernels, np.inf)
-        # largest |a|_1 that the outputs were computed for
-        self._largest = float(np.abs(self._outputs.coef).sum())
+        gram = problem.gram
+        # the length of each sample in feature space, and the relative rounding of a sum
+        self._lengths = np.sqrt(np.maximum(gram.diag() + gram.loose, 0.0))
+        self._digit = float(np.finfo(float).eps) * (gram.n_samples + gram.n_kernels + _FEW)
+        # sizes of the coefficients that the outputs are those of, and the total of their changes
+        self.size = np.zeros(gram.n_kernels) if known is None else self.sizes(self._outputs.coef)
+        self.wander = wander + self.size
+
+    def sizes(self, a: np.ndarray) -> np.ndarray:
+        """Return sum_j sqrt(K_jj) |a_j| of every kernel, shape (p,): no output is longer than sqrt(K_ii) times that."""
+        return np.abs(a).reshape(len(a), -1).sum(axis=1) @ self._lengths.T
 
     @property
     def outputs(self) -> Outputs:
         """Outputs of every kernel, brought up to date with a."""
         if self._outputs.coef is not self.a:
-            size = float(np.abs(self.a).sum())
-            if size < _SHRUNK * self._largest:
-                # without the rounding that larger coefficients have left
-                self._outputs, self._largest = self.problem.gram.new_outputs(self.a.shape), size
-            self._largest = max(self._largest, size)
+            both = np.abs([self.a, self.a - self._outputs.coef]).reshape(2, len(self.a), -1).sum(axis=2)
+            self.size, moved = both @ self._lengths.T
+            self.wander = self.wander + moved + self.size / len(self.a)
+            if np.any(self.wander > _STALE * self.size):
+                # without the rounding that earlier coefficients have left
+                self._outputs, self.wander = self.problem.gram.new_outputs(self.a.shape), self.size
             self._outputs.update(self.a)
         return self._outputs
 
@@ -107,7 +127,9 @@ class Point:
         """Quadratic forms a' K_k a, at least zero, shape (p,)."""
         q = self.outputs.quadratic_forms()
         if size := float(np.vdot(self.a, self.a)):
-            self.curvature = np.minimum(self.curvature, q / size)
+            # below zero where rounding does not explain it
+            below = q < -self._digit * self.size * (self.wander + self.size)
+            self.curvature = np.minimum(self.curvature, np.where(below, q, np.maximum(q, 0.0)) / size)
         return np.maximum(q, 0.0)
 
     @cached_property
@@ -117,47 +139,76 @@ class Point:
 
     @cached_property
     def certificate(self) -> Certificate:
-        """Bounds on the optimum that this point gives; the upper one is the primal value at the best intercept.
-
-        Outputs keep the rounding of the largest coefficients a that they were computed for: 1/2 eps K_ii |a|_1 each.
-        Signs of rounding are as good as random, so that sums over the samples add up squares. Losses change by a times
-        the error, and by C times the error at the kinks of piecewise linear ones. This is an order of magnitude.
-        """
+        """Primal value at the best intercept and dual value, as they were computed."""
         machine = self.problem.machine
         quad, dual = float(self.beta @ self.q), machine.dual(self.a)
         primal, intercept = machine.primal(self.f, quad, self.accuracy, self.a)
         lower = dual - 0.5 * self.problem.mixing.support(self.q)[0]
-        error = 0.5 * np.finfo(float).eps * self.combined.diag.max() * self._largest
-        kinks = machine.scale / np.sqrt(machine.n_samples) if hasattr(machine, "conic") else 0.0
-        rounding = float(error * (kinks + np.linalg.norm(self.a)))
-        return Certificate(primal, lower, intercept, machine.floor, primal - (dual - 0.5 * quad), rounding)
+        return Certificate(primal, lower, intercept, machine.floor, primal - (dual - 0.5 * quad))
+
+    @cached_property
+    def exact_certificate(self) -> Certificate:
+        """The certificate with by how much rounding may have brought the two values together.
+
+        The gap holds in exact arithmetic: losses are taken at the worst outputs that rounding leaves possible, and so
+        are quadratic forms; other sums are known up to as many roundings as they have terms. Weights may miss their set
+        by rounding: with larger coefficients the same outputs have weights inside, and a larger quadratic form.
+        """
+        plain, machine, digit, size = self.certificate, self.problem.machine, self._digit, self.size
+        quad, dual, b = float(self.beta @ self.q), machine.dual(self.a), plain.intercept
+        # rounding of outputs with that of one more sum, and with what adding the intercept loses
+        error = digit * (self.wander + size)
+        out, off = self.f + b, (self.beta * error) @ self._lengths
+        part = out - self.f
+        lost = np.abs(self.f - (out - part)) + np.abs(b - part) + (off if out.ndim == 1 else off[:, None])
+        risk = machine.risk(out, b, np.where(lost, lost + digit * np.abs(out), 0.0))
+        upper = 0.5 * (quad + float(self.beta @ (size * error))) + risk + digit * (quad + abs(risk))
+        support = self.problem.mixing.support(self.q + size * error)[0]
+        sums = abs(dual) + float(np.abs(self.a).sum()) * machine.reach + support
+        below = plain.lower - (dual - 0.5 * support)
+        return replace(plain, rounding=upper - plain.upper + below + digit * sums)
 
     def set_weights(self, beta: np.ndarray) -> None:
         """Move to new weights."""
         if not np.array_equal(beta, self.beta):
             self.beta = beta
             self.combined.set_weights(beta)
-            for name in ("f", "certificate"):
+            for name in ("f", "certificate", "exact_certificate"):
                 self.__dict__.pop(name, None)
 
-    def set_dual(self, a: np.ndarray, known: tuple[np.ndarray, np.ndarray] | None = None) -> None:
+    def set_dual(
+        self, a: np.ndarray, known: tuple[np.ndarray, np.ndarray] | None = None, wander: float | np.ndarray = 0.0
+    ) -> None:
         """Move to new coefficients.
 
-        Outputs are updated when they are next read; at once where ``known`` has some kernels and their outputs.
+        Outputs are updated when they are next read; at once where ``known`` has some kernels, and their outputs with
+        the rounding ``wander``.
         """
         if known is not None:
+            self.size = self.sizes(a)
+            self.wander = self.wander + self.sizes(a - self._outputs.coef) + self.size / len(a)
             others = np.setdiff1d(np.arange(len(self.beta)), known[0])
             self._outputs.update(a, others)
             self._outputs.put(*known)
-            self._largest = max(self._largest, float(np.abs(a).sum()))
+            self.wander[known[0]] = wander
         self.a = a
-        for name in ("q", "f", "certificate"):
+        for name in ("q", "f", "certificate", "exact_certificate"):
             self.__dict__.pop(name, None)
 
     def take_kernels(self, kernels: np.ndarray, beta: np.ndarray, mixing: Mixing) -> Point:
         """Return a point of some kernels, with their weights, these coefficients, and what is known of the outputs."""
         gram, machine = self.problem.gram.take_kernels(kernels), self.problem.machine
-        return Point(Problem(gram, machine, mixing), beta, self.a, self._outputs.take(kernels))
+        return Point(Problem(gram, machine, mixing), beta, self.a, self._outputs.take(kernels), self.wander[kernels])
+
+    def refresh(self) -> None:
+        """Sum the outputs anew, without the rounding that earlier coefficients have left."""
+        self._outputs, self.wander = self.problem.gram.new_outputs(self.a.shape), np.zeros(len(self.beta))
+        self.set_dual(self.a)
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether outputs summed anew would have half the rounding at most."""
+        return bool(np.any(self.wander > 2.0 * self.size))
 
     def solve(self, accuracy: float, start: np.ndarray | None = None) -> None:
         """Let the machine improve a at the current weights, to ``accuracy`` in units of the objective.

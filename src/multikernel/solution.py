@@ -24,9 +24,9 @@ class Solution:
     intercept : float
         Intercept of the decision function.
     upper, lower : float
-        Primal value of this model, and the best lower bound on the optimum.
+        Primal and dual value of this model.
     gap : float
-        Their distance relative to the primal value.
+        Their distance, with all that rounding may have changed, relative to the primal value.
     outputs : ndarray of shape (p, n)
         K_k a for every kernel.
     curvature : ndarray of shape (p,)
@@ -41,6 +41,8 @@ class Solution:
     history : dict of lists
         One entry per outer iteration: time, upper, lower, gap, active, the weights of the iteration and the primal
         value there (upper is the least so far), and what the solver adds.
+    wander : float or ndarray of shape (p,)
+        Rounding of the outputs, as `multikernel.problem.Point` counts it.
     """
 
     weights: np.ndarray
@@ -55,3 +57,4 @@ class Solution:
     status: str
     solver: str
     history: dict[str, list] = field(default_factory=dict)
+    wander: float | np.ndarray = np.inf

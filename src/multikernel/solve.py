@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import islice
 
 import numpy as np
@@ -19,8 +19,6 @@ from multikernel.threads import single_threaded_blas
 # a run has stalled after this many steps without a better bound, times the number of kernels plus four:
 # a cutting-plane method may need several cuts a kernel before its first useful bound
 _STALL = 10
-# part of the gap asked for from which on the rounding of outputs is worth another pass over the kernels
-_ROUNDED = 1e-3
 
 
 def solve(
@@ -77,7 +75,7 @@ def solve(
     """
     name, algorithm = choose_solver(problem, solver, start)
     recorder = Recorder(callback, {"time": [], "upper": [], "lower": [], "gap": [], "active": []})
-    given = () if start is None else (start.weights, start.coef, start.known)
+    given = () if start is None else (start.weights, start.coef, start.known, start.wander)
     point = Point(problem, *given)
     best = Best(tol)
     if algorithm.certifies_start or max_iter == 0:
@@ -87,14 +85,14 @@ def solve(
         best.take(point)
         if start is not None and max_iter and best.certificate.relative > 1.0:
             # a lower bound below zero: the start is dropped if its upper bound is not better than the cold one either
-            if best.upper >= Point(problem).certificate.upper:
+            if best.certificate.upper >= Point(problem).certificate.upper:
                 return solve(problem, solver, tol=tol, max_iter=max_iter, callback=callback)
     status = MAX_ITER
     try:
         with single_threaded_blas():
             for step, now in islice(iterate(point, algorithm, best), 0 if best.converged else max_iter):
                 row = {
-                    "upper": best.upper, "lower": best.certificate.lower, "gap": best.certificate.relative,
+                    "upper": best.certificate.upper, "lower": best.certificate.lower, "gap": best.certificate.relative,
                     "active": int(np.count_nonzero(point.beta)), "primal": now.upper, "weights": point.beta,
                 }  # fmt: skip
                 if step.moved:
@@ -113,17 +111,16 @@ def solve(
         # interrupted before the first certificate, perhaps in the middle of an update of the outputs
         point = Point(problem, *given)
         best.take(point)
-    model, found = best.model, best.certificate
+    model, found = best.model, best.own
     assert model is not None
-    if found.rounding > _ROUNDED * tol * found.size:
-        # the model's own outputs, without the rounding of the steps that led to it
-        alone = Point(problem, model.weights, model.coef)
-        found, model = replace(alone.certificate, lower=found.lower), replace(model, outputs=alone.outputs.known()[1])
-    if best.converged:
-        status = CONVERGED if found.relative <= tol else STALLED
+    if not best.converged:
+        alone = Point(problem, model.weights, model.coef, (model.coef, model.outputs), model.wander)
+        alone.accuracy = tol * found.size
+        found = alone.exact_certificate
     return Solution(
         model.weights, model.coef, found.intercept, found.upper, min(found.lower, found.upper), found.relative,
-        model.outputs, point.curvature, recorder.n_rows, status, name, recorder.history,
+        model.outputs, point.curvature, recorder.n_rows, CONVERGED if best.converged else status, name,
+        recorder.history, model.wander,
     )  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.model_selection import cross_val_score
 
-from multikernel import stack_kernels
+from multikernel import TwoStageClassifier, stack_kernels
 from multikernel.estimators.baselines import (
     AlignFWeights,
     AlignWeights,
@@ -32,6 +32,7 @@ from multikernel.gram.dense import AffineForm, DenseGram
 from multikernel.gram.lazy import LazyGram
 from multikernel.gram.memmap import MemmapGram, memmap_stack
 from multikernel.gram.subset import SubsetGram
+from multikernel.kernels import Linear
 
 N = 40
 RNG = np.random.default_rng(3)
@@ -101,10 +102,28 @@ def test_products_of_centred_kernels_are_those_of_centred_copies(storage, tile, 
     T = np.where(Y == "b", 1.0, -1.0)[:, None]
     M, a = alignment_problem(STACK, T)
     found = kernel_products(STORAGES[storage](STACK), T - T.mean(), np.ones(N))
-    np.testing.assert_allclose(found.M, M, rtol=1e-11)
-    np.testing.assert_allclose(found.a, a, rtol=1e-10)
-    norms = kernel_products(STORAGES[storage](STACK), T - T.mean(), np.ones(N), cross=False).M
-    np.testing.assert_allclose(norms, np.diag(M), rtol=1e-11)
+    np.testing.assert_allclose(found.M / found.unit**2, M, rtol=1e-11)
+    np.testing.assert_allclose(found.a / found.unit, a, rtol=1e-10)
+    norms = kernel_products(STORAGES[storage](STACK), T - T.mean(), np.ones(N), cross=False)
+    np.testing.assert_allclose(norms.M / norms.unit**2, np.diag(M), rtol=1e-11)
+
+
+# powers of two: entries and results are the same digits
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("scale", [2.0**-900, 2.0**-540, 2.0**540, 2.0**1000])
+@pytest.mark.parametrize("weights", [AlignFWeights(), AlignWeights(), FHeuristicWeights()], ids=str)
+def test_the_scale_of_the_kernels_does_not_change_alignments(weights, scale):
+    expected = clone(weights).fit(STACK, Y)
+    found = clone(weights).fit(scale * STACK, Y)
+    np.testing.assert_array_equal(found.weights_, expected.weights_)
+    assert np.ptp(expected.weights_) > 0
+
+
+@pytest.mark.filterwarnings("error")
+def test_normalised_kernels_of_large_samples_have_the_weights_of_small_ones():
+    kernels = [("first", Linear(), [0, 1]), ("second", Linear(), [2, 3])]
+    small, large = (TwoStageClassifier(kernels).fit(scale * X, Y) for scale in (1.0, 2.0**500))
+    np.testing.assert_allclose(large.weights_, small.weights_, rtol=1e-12)
 
 
 def test_sample_weights_and_repetition_agree_in_products():
@@ -121,7 +140,8 @@ def test_nearly_constant_float32_kernels_keep_their_digits():
     K = (1000.0 + STACK).astype(np.float32)
     T = NUMBERS[:, None] - NUMBERS.mean()
     M, _ = alignment_problem(K, T)
-    np.testing.assert_allclose(kernel_products(DenseGram(K), T, np.ones(N)).M, M, rtol=1e-9)
+    found = kernel_products(DenseGram(K), T, np.ones(N))
+    np.testing.assert_allclose(found.M / found.unit**2, M, rtol=1e-9)
 
 
 # ---- alignment

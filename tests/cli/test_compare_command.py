@@ -168,3 +168,19 @@ def test_the_table_of_the_paper_is_one_command(tmp_path):
         lines = (tmp_path / name / "table.csv").read_text().splitlines()
         assert [line.split(",")[0] for line in lines[1:]] == ["uniform", "alignf", "joint", "m3k"]
         assert (tmp_path / name / "comparison.png").stat().st_size > 5000
+
+
+def test_a_full_disk_is_one_sentence(table, tmp_path, monkeypatch):
+    def full(*args):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("multikernel.inspection.records.Records.add", full)
+    result = invoke(table, "--target", "class", "--methods", "uniform", "--cv", 2, "--output", tmp_path / "out")
+    assert result.exit_code == 2 and "Error: [Errno 28] No space left on device" in result.output
+
+
+def test_names_with_line_breaks_are_shown_in_one_line(tmp_path):
+    path = tmp_path / "odd.csv"
+    path.write_text('a,"y\x0b1\n2"\n1,2\n')
+    with pytest.raises(ValueError, match="which holds a, y 1 2"):
+        load_table(path, "class")

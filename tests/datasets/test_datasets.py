@@ -232,3 +232,14 @@ def test_real_views_share_their_samples():
     assert [V.shape for V in data.data] == [(220, 184), (220, 200), (220, 142)]
     assert data.view_names.tolist() == ["mirna", "mrna", "protein"]
     assert np.all(np.isfinite(data.data[2][data.train])) and np.all(np.isnan(data.data[2][data.test]))
+
+
+def test_a_damaged_archive_is_one_sentence(tmp_path):
+    path = tmp_path / "set" / "points.npz"
+    path.parent.mkdir()
+    np.savez_compressed(path, X=np.eye(20), y=np.arange(20))
+    whole = path.read_bytes()
+    for damaged in (b"", whole[:100], whole[:60] + b"9" * 20 + whole[80:], whole[::-1], b"\x93NUMPY" + whole):
+        path.write_bytes(damaged)
+        with pytest.raises(ValueError, match=r"points.npz' must be an npz archive of numbers and words. Got: .*\.$"):
+            datasets.load("points", data_dir=tmp_path)

@@ -62,7 +62,7 @@ def test_letters_follow_the_alphabet():
     for name in ("alphabet", "errors"):
         with pytest.raises(ValueError, match=f"The '{name}' parameter of read_fasta must be"):
             read_fasta(io.BytesIO(data), **{name: "other"})
-    with pytest.raises(TypeError, match="takes a path or a stream"):
+    with pytest.raises(TypeError, match="must be a path or a stream"):
         read_fasta(7)
     with pytest.raises(FileNotFoundError):
         read_fasta("no such file")

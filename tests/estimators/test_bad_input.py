@@ -9,7 +9,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from multikernel import MKLClassifier, stack_kernels
-from multikernel.kernels import RBF, Constant, FunctionKernel, Linear
+from multikernel.kernels import RBF, Constant, FunctionKernel, Linear, Polynomial
 
 N = 30
 RNG = np.random.default_rng(0)
@@ -344,7 +344,7 @@ def test_samples_must_be_finite_numbers():
 
 def test_a_data_frame_with_a_gap_is_refused():
     pd = pytest.importorskip("pandas")
-    frame = pd.DataFrame(X, columns=list("abc"))
+    frame = pd.DataFrame(X.copy(), columns=list("abc"))
     frame.loc[3, "b"] = np.nan
     with pytest.raises(ValueError, match="NaN"):
         MKLClassifier().fit(frame, Y)
@@ -437,3 +437,11 @@ def test_a_solver_without_progress_is_warned_of(monkeypatch):
     with pytest.warns(ConvergenceWarning, match="made no further progress"):
         model = MKLClassifier(solver="silp", tol=1e-15, max_iter=5000).fit(X, Y)
     assert model.status_ == "stalled" and 0 < model.duality_gap_ < 1
+
+
+def test_values_that_overflow_are_one_sentence_without_numpy_warnings():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for kernel in (Linear(), Polynomial(30)):
+            with pytest.raises(ValueError, match=r"Kernel 'big': .*NaN or infinity"):
+                MKLClassifier([("big", kernel, None)]).fit(1e160 * X, Y)

@@ -155,6 +155,12 @@ def test_a_wrong_parameter_is_named(options, sentence):
     assert str(error.value).endswith(sentence)
 
 
+def test_an_infeasible_margin_is_printed_as_a_number():
+    stack, y = views(n=20)
+    with pytest.raises(ValueError, match=r"Got 1000\.0 instead\.$"):
+        fit(stack, y, gamma0=np.float64(1000.0))
+
+
 def test_an_infeasible_margin_names_the_largest():
     stack, y = views(n=20)
     top, _ = margin_programme(eta_of(stack, y), y, None)

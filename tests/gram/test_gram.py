@@ -367,3 +367,13 @@ def test_rows_and_columns_of_a_stack_are_gathered_with_their_sums(order, dtype):
         np.testing.assert_allclose(sums.diagonal, np.diagonal(wanted, axis1=1, axis2=2), rtol=1e-6)
     for k in range(P):
         np.testing.assert_array_equal(gather(K[k], rows, rows[:5]), K[k][rows][:, rows[:5]])
+
+
+def test_a_file_that_cannot_be_mapped_is_a_memory_error(tmp_path, monkeypatch):
+    def full(*args, **kwargs):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("multikernel.gram.memmap.np.memmap", full)
+    with pytest.raises(MemoryError, match=r"No space left on device\): use gram='lazy'"):
+        memmap_stack(2, 3, np.float64, str(tmp_path))
+    assert list(tmp_path.iterdir()) == []

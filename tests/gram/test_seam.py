@@ -128,6 +128,9 @@ class HiddenGram(Gram):
     def take_kernels(self, kernels):
         return HiddenGram(self._stack[kernels], self.fetched)
 
+    def rescaled(self, factor):
+        return HiddenGram(self._stack * factor, self.fetched)
+
 
 def samples(n=150, p=6, seed=0):
     """Stack of Gaussian kernels, labels, targets and three classes."""
@@ -260,10 +263,11 @@ def test_machines_and_grams_are_not_changed_by_what_is_asked_of_them(kind):
         np.testing.assert_array_equal(np.asarray(calls[i]()), expected[i])
 
 
-def test_a_newcomer_has_nine_methods_to_know():
+def test_a_newcomer_has_ten_methods_to_know():
     public = {name for name, value in vars(Gram).items() if callable(value) and not name.startswith("_")}
     assert public == {
-        "apply", "block", "combined", "diag", "new_outputs", "rows", "stored", "take_kernels", "take_samples",
+        "apply", "block", "combined", "diag", "new_outputs", "rescaled", "rows", "stored", "take_kernels",
+        "take_samples",
     }  # fmt: skip
 
 

@@ -90,6 +90,8 @@ def test_a_gram_on_a_device_answers_as_one_on_the_host(kind, dtype, way):
         gram.take_samples(idx).apply(np.ones(4)), host.take_samples(idx).apply(np.ones(4)), **close
     )
     np.testing.assert_allclose(gram.take_kernels(some).diag(), host.diag()[some], **exact)
+    np.testing.assert_allclose(gram.loose, host.loose, **exact)
+    np.testing.assert_allclose(gram.rescaled(3.0).apply(np.ones(N)), 3.0 * host.apply(np.ones(N)), **exact)
     beta = np.array([0.5, 0.0, 0.25])
     here, there = gram.combined(beta), host.combined(beta)
     np.testing.assert_allclose(here.means, there.means, **close)

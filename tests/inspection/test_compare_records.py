@@ -10,6 +10,7 @@ import pytest
 from problems_compare import X, Y, quiet
 
 from multikernel import MKLClassifier, stack_kernels
+from multikernel.inspection import compare
 from multikernel.inspection.records import Records, fingerprint
 from multikernel.kernels import RBF
 
@@ -131,3 +132,33 @@ def test_fingerprints_tell_values_apart():
         assert fingerprint(one) == fingerprint(one) != fingerprint(other)
     assert fingerprint(lambda: 0) == fingerprint(lambda: 0)
     assert Records(None, {}, {}).rows == []
+
+
+def test_a_line_that_is_no_result_ends_the_file(tmp_path):
+    path = tmp_path / "results.jsonl"
+    quiet(["uniform"], results=path)
+    lines = path.read_text().splitlines()
+    for wrong in ("[1, 2]", '{"method": "uniform"}', "null", "[" * 100_000):
+        path.write_text("\n".join([*lines[:2], wrong, lines[2]]) + "\n")
+        assert quiet(["uniform"], results=path).table[0]["splits"] == 3
+        assert path.read_text().splitlines()[:2] == lines[:2]
+
+
+def test_no_second_file_is_left(tmp_path, monkeypatch):
+    def stop(*args):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr("pathlib.Path.replace", stop)
+        quiet(["uniform"], results=tmp_path / "results.jsonl")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"inner_cv": 1}, {"inner_cv": 2.5}, {"results": 3}, {"resume": "yes"}, {"verbose": -1}, {"verbose": None}],
+    ids=str,
+)
+def test_settings_of_a_comparison_are_checked(wrong):
+    with pytest.raises(ValueError, match=f"The '{next(iter(wrong))}' parameter of compare must be .*. Got"):
+        compare(X, Y, ["uniform"], **wrong)

@@ -14,11 +14,13 @@ from multikernel.kernels import (
     Constant,
     Cosine,
     FunctionKernel,
+    HashedDegree,
     HistogramIntersection,
     Kernel,
     Laplacian,
     Linear,
     Matern,
+    Nystroem,
     Polynomial,
     Scaled,
     Sum,
@@ -54,6 +56,18 @@ BAD = [
     ),
     (Polynomial(coef0=None), "The 'coef0' parameter of Polynomial must be a number. Got None instead."),
     (Constant("a"), "The 'value' parameter of Constant must be a number. Got 'a' instead."),
+    (
+        FunctionKernel(np.dot, psd="yes"),
+        "The 'psd' parameter of FunctionKernel must be True or False. Got 'yes' instead.",
+    ),
+    (
+        HashedDegree("a"),
+        "The 'kernel' parameter of HashedDegree must be a WeightedDegree or None. Got 'a' instead.",
+    ),
+    (
+        Nystroem(random_state=-1),
+        "The 'random_state' parameter of Nystroem must be a non-negative integer. Got -1 instead.",
+    ),
     (Linear() ** -1, "The 'exponent' parameter of Power must be a non-negative number. Got -1 instead."),
     (Scaled(Linear(), math.inf), "The 'constant' parameter of Scaled must be a number. Got inf instead."),
 ]

@@ -152,3 +152,11 @@ def test_random_features_do_not_depend_on_the_unit_however_large():
     X = np.random.default_rng(2).standard_normal((9, 2))
     expected = RandomFourier(n_features=40).fit(X)(X)
     np.testing.assert_allclose(RandomFourier(n_features=40).fit(X * 2.0**600)(X * 2.0**600), expected)
+
+
+@pytest.mark.parametrize("scale", [1e160, 1e300])
+@pytest.mark.parametrize("kernel", [RBF(gamma=0.5), RBF(width=1e-300), RBF(gamma=1e300), Laplacian(1e300)], ids=repr)
+def test_distances_beyond_all_widths_are_far(kernel, scale):
+    X = scale * np.array([[0.0], [1.0], [1.0]])
+    with np.errstate(all="raise", under="ignore", over="ignore"):
+        np.testing.assert_array_equal(kernel(X, X), [[1, 0, 0], [0, 1, 1], [0, 1, 1]])

@@ -7,7 +7,7 @@ import pytest
 from problems_losses import ALL, LOSSES, NAMED, Bump, draw
 from reference_losses import LOSSES as FORMULAS
 
-from multikernel.losses import Hinge, Loss, SmoothHinge
+from multikernel.losses import EpsilonInsensitive, Hinge, Huber, Logistic, Loss, Multinomial, SmoothHinge, Squared
 
 # those with kinks, and that of all classes, have machines and tests of their own
 ELSEWHERE = {"hinge", "epsilon_insensitive", "multinomial"}
@@ -102,3 +102,12 @@ def test_concavity_is_found_where_it_is():
     assert all(loss.concavity() is None for loss in LOSSES.values())
     y, low, high = Bump().concavity()
     assert Bump().gradient(np.array([low]), y) > Bump().gradient(np.array([high]), y)
+
+
+@pytest.mark.parametrize("kind", [Hinge, Squared, SmoothHinge, Logistic, Huber, EpsilonInsensitive, Multinomial])
+@pytest.mark.parametrize("value", [-1.0, np.nan, np.inf, 1j, "1", None, True, [1.0, -1.0]], ids=repr)
+def test_numbers_of_a_loss_are_checked(kind, value):
+    for name in {"C", "sigma", "delta", "epsilon"} & set(vars(kind())):
+        with pytest.raises(ValueError, match=f"The '{name}' parameter of {kind.__name__} must be a .* number. Got"):
+            kind(**{name: value})
+    assert SmoothHinge(margin=-1.0).margin == -1.0 and Hinge(np.array([1.0, 2.0])).C.sum() == 3.0

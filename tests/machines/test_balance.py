@@ -1,5 +1,6 @@
 """Coefficients in a box that are brought to a given sum."""
 
+from fractions import Fraction
 from math import fsum
 
 import numpy as np
@@ -22,12 +23,13 @@ def test_the_sum_is_reached_within_the_bounds(seed):
     before = a.copy()
     balance(a, lo, hi, total, free)
     assert np.all((a >= lo) & (a <= hi))
-    assert abs(fsum([*a, -total])) <= 1e-14 * (np.abs(a).sum() + abs(total))
+    # exactly, where the sum is a multiple of the last digit of the largest coefficient
+    assert abs(fsum([*a, -total])) <= 2.0**-53 * np.abs(a).max()
     excess = before.sum() - total
     room = np.where(free, before - lo if excess > 0 else hi - before, 0.0)
     if room.sum() > 1.001 * abs(excess):
         # those on their bounds stay there as long as the others have room, and each of these moves by its share
-        np.testing.assert_array_equal(a[~free], before[~free])
+        np.testing.assert_allclose(a[~free], before[~free], rtol=0, atol=2.0**-52 * np.abs(a).max())
         np.testing.assert_allclose(before - a, excess * room / room.sum(), atol=1e-13 * np.abs(hi).max())
 
 
@@ -56,17 +58,41 @@ def test_each_moves_by_its_share_of_the_room(sign):
 @pytest.mark.parametrize("some_free", [True, False])
 def test_rounding_goes_to_the_roomiest(sign, seed, some_free):
     rng = np.random.default_rng(seed)
-    a = 1e3 * (0.5 + rng.random(10))
-    lo, hi = a - 1e3 * rng.random(10), a + 1e3 * rng.random(10)
+    # whole numbers, whose last digit is that of numbers from 2^20 on
+    a = np.floor(2.0**20 * (1.0 + 0.9 * rng.random(10)))
+    lo, hi = a - 1e5 * rng.random(10), a + 1e5 * rng.random(10)
     free = (np.arange(10) % 3 > 0) & some_free
-    total = fsum(a) - sign * 3e-12
-    excess = fsum([*a, -total])
+    total = a.sum() - sign * 5 * 2.0**-32
     before = a.copy()
     balance(a, lo, hi, total, free)
     room = before - lo if sign > 0 else hi - before
     (moved,) = np.flatnonzero(a != before)
     assert moved == np.argmax(np.where(free | (not some_free), room, -1.0))
-    assert abs(fsum([*a, -total])) < 0.2 * abs(excess)
+    assert fsum([*a, -total]) == 0.0
+
+
+@pytest.mark.parametrize("total", [0.0, 1.0])
+@pytest.mark.parametrize("n", [2, 50, 3000])
+def test_sums_are_exact(n, total):
+    rng = np.random.default_rng(n)
+    for size in (1e-200, 1e-3, 1.0, 1e5):
+        lo, hi = -rng.random(n) * size * (total == 0), rng.random(n) * max(size, total)
+        lo[0], hi[0] = -size * (total == 0), max(size, total)
+        a = lo + (hi - lo) * rng.random(n)
+        balance(a, lo, hi, total, (a > lo) & (a < hi))
+        assert sum(map(Fraction, a.tolist())) == Fraction(total)
+        assert np.all((lo <= a) & (a <= hi))
+        again = a.copy()
+        balance(again, lo, hi, total, (a > lo) & (a < hi))
+        np.testing.assert_array_equal(again, a)
+
+
+def test_a_common_bound_is_kept_exactly():
+    C = 0.1
+    a = C * np.array([1.0, 1.0, -1.0, -0.7, -0.3 - 1e-12, 0.0])
+    hi = np.full(6, C)
+    balance(a, -hi, hi, 0.0, np.abs(a) < C)
+    assert a[0] == a[1] == -a[2] == C and sum(map(Fraction, a.tolist())) == 0
 
 
 def test_sums_are_compensated():

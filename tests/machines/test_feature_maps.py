@@ -142,7 +142,7 @@ CASES = {
     "vectors": (VECTORS, lambda n, seed: np.random.default_rng(seed).normal(size=(n, 4))),
     "sparse": (
         [Linear(), ("one", Linear(), [1])],
-        lambda n, seed: sparse.random_array((n, 4), density=0.5, rng=np.random.default_rng(seed), format="csr"),
+        lambda n, seed: sparse.csr_array(np.maximum(np.random.default_rng(seed).normal(size=(n, 4)), 0.0)),
     ),
     "sequences": (SEQUENCES, lambda n, seed: texts(n, letters="ACGTN", seed=seed)),
     "blocks": (PositionBlocks(DegreeBlocks(WeightedDegree(4)), 3), lambda n, seed: texts(n, seed=seed)),
@@ -218,7 +218,7 @@ def test_hashing_is_exact_with_many_slots_and_its_error_falls_with_their_number(
         (RandomFourier(n_features=3), "'n_features' parameter of RandomFourier must be a positive even integer. Got 3"),
         (RandomFourier(Linear()), "'kernel' parameter of RandomFourier must be an RBF kernel or None"),
         (Nystroem(n_landmarks=0), "'n_landmarks' parameter of Nystroem must be a positive integer. Got 0"),
-        (Nystroem(random_state=None), "'random_state' parameter of Nystroem must be an integer. Got None"),
+        (Nystroem(random_state=None), "'random_state' parameter of Nystroem must be a non-negative integer. Got None"),
     ],
 )
 def test_bad_parameters_of_approximations(kernel, sentence):

@@ -9,6 +9,7 @@ from multikernel.gram.product import ProductGram
 from multikernel.losses import Logistic, Multinomial, SmoothHinge, SquaredHinge
 from multikernel.machines.joint.class_products import ProductCrammerSinger
 from multikernel.machines.joint.crammer_singer import CrammerSinger
+from multikernel.machines.joint.hinge_loops import CONVERGED
 from multikernel.machines.joint.joint_loss import JointLoss
 from multikernel.mixing.norms import mixing_for
 from multikernel.problem import Point, Problem
@@ -71,3 +72,18 @@ def test_certificates_have_the_same_bits_in_any_order_of_calls(kind, fit_interce
             assert outcome(solved(i)) == expected[i]
         point.set_dual(point.a)
         assert outcome(point) == expected[i]
+
+
+def test_row_steps_of_many_small_classes_end_in_a_few_steps_a_sample():
+    # the penalty of the column sums grows from call to call of the compiled loop, each of n steps at most
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(40), 4)
+    X = 1.5 * rng.normal(size=(40, 6))[y] + rng.normal(size=(160, 6))
+    K = np.exp(-0.1 * ((X[:, None] - X[None]) ** 2).sum(axis=-1))
+    machine = CrammerSinger(y, 100.0)
+    rows = machine.row_steps(machine, DenseGram(K[None]).combined(np.ones(1)), machine.start(), 0.0 * machine.E, 0.05)
+    first = rows.rho[0]
+    status, a = rows.run(50 * len(y))
+    assert status == CONVERGED
+    assert rows.rho[0] > first
+    assert rows.gap(a) <= 0.1

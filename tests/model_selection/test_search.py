@@ -10,6 +10,7 @@ from problems_search import CS, CV, EXACT, FIXED, KERNELS, STACK, WEIGHT, N, T, 
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import load_iris
+from sklearn.exceptions import NotFittedError
 from sklearn.metrics import accuracy_score, make_scorer
 from sklearn.model_selection import (
     GridSearchCV,
@@ -282,3 +283,15 @@ def test_folds_run_at_once_in_a_context_of_joblib(backend):
         together = clone(search).fit(X, Y)
     np.testing.assert_allclose(together.cv_results_["mean_test_score"], alone.cv_results_["mean_test_score"], rtol=1e-4)
     np.testing.assert_allclose(together.weights_, alone.weights_, atol=1e-4)
+
+
+def test_a_search_interrupted_before_its_model_is_not_fitted(monkeypatch):
+    def stop(self, *args):
+        raise KeyboardInterrupt
+
+    search = MKLClassifierCV(FIXED, Cs=CS, cv=CV)
+    monkeypatch.setattr(MKLClassifierCV, "_refit", stop)
+    with pytest.raises(KeyboardInterrupt):
+        search.fit(X, Y)
+    with pytest.raises(NotFittedError):
+        search.predict(X)

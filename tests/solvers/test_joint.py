@@ -13,6 +13,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from multikernel import MKLClassifier, stack_kernels
 from multikernel.gram.combined import HostCombined
 from multikernel.gram.dense import DenseGram
+from multikernel.kernels import RBF, Linear
 from multikernel.losses import Hinge
 from multikernel.machines.joint.crammer_singer import CrammerSinger
 from multikernel.machines.joint.hinge_biases import best_biases, loss_at
@@ -321,3 +322,10 @@ def test_rows_that_get_there_alone_are_not_polished(monkeypatch):
     monkeypatch.setattr(InteriorPoint, "step", lambda path: polished.append(1))
     model = MKLClassifier(multiclass="joint", C=100.0, fit_intercept=False, solver="silp", tol=1e-3).fit(X, y)
     assert model.duality_gap_ <= 1e-3 and not polished
+
+
+def test_row_steps_end_where_rounding_hides_every_violation():
+    rng = np.random.default_rng(0)
+    X, y = 1e12 + rng.normal(size=(20, 4)), np.arange(20) % 3
+    kernels = [RBF(), RBF(gamma=0.5), Linear()]
+    assert np.isfinite(MKLClassifier(kernels, solver="silp").fit(X, y).objective_)

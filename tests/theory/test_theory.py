@@ -209,3 +209,20 @@ def test_h_star_takes_the_kernels_it_was_made_of():
             model.predict(other)
     with pytest.raises(ValueError, match="must hold finite numbers"):
         model.predict(np.full((2, 2, 6), np.nan))
+
+
+@pytest.mark.parametrize("wrong", [np.nan, -1, 1j, "1", None])
+def test_numbers_of_a_bound_are_checked(wrong):
+    stack, y = np.eye(4)[None], [0, 0, 1, 1]
+    for name, call in (
+        ("rademacher", lambda: margin_bound(0.1, wrong, 2, 10)),
+        ("c", lambda: margin_bound(0.1, 0.1, wrong, 10)),
+        ("Lambda", lambda: mixing_bound(0.1, wrong, 1.0, 2, 2, 10)),
+        ("count", lambda: moment_factor(wrong)),
+        ("largest_diagonal", lambda: proposition_bound(0.1, wrong)),
+        ("traces", lambda: trace_term([0.5], wrong, 0.1)),
+        ("scores", lambda: margin_loss(wrong, [0, 1])),
+        ("per_sample", lambda: kernel_margin(stack, y, per_sample=wrong)),
+    ):
+        with pytest.raises(ValueError, match=f"'{name}'"):
+            call()

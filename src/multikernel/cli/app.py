@@ -70,7 +70,7 @@ def compare(
             data, target, methods, kernels, widths, factors, cv, scoring, cost, normalize, sample, seed, standardize,
             output, resume, 0 if quiet else 1,
         )  # fmt: skip
-    except ValueError as error:
+    except (ValueError, OSError, MemoryError) as error:
         typer.echo(f"Error: {error}", err=True)
         raise typer.Exit(2) from None
     console.print(found)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 
+from multikernel.datasets.loaders import open_archive
 from multikernel.inspection.methods import did_you_mean
 
 KERNELS = ("rbf", "linear", "polynomial", "laplacian", "cosine")
@@ -79,13 +79,10 @@ def _one_line(error: Exception) -> str:
 def _load_archive(path: Path, target: str, standardize: bool) -> tuple[Any, np.ndarray]:
     from multikernel.gram.stack import stack_kernels
 
-    try:
-        with np.load(path, allow_pickle=False) as stored:
-            names = list(stored.files)
-            wanted = {target, "X" if "X" in names else "K"}
-            arrays = {name: stored[name] for name in names if name in wanted}
-    except (ValueError, OSError, AttributeError, TypeError, BadZipFile) as error:
-        raise ValueError(f"The file '{path}' must be an npz archive of numbers and words.") from error
+    with open_archive(path) as stored:
+        names = list(stored)
+        wanted = {target, "X" if "X" in names else "K"}
+        arrays = {name: stored[name] for name in names if name in wanted}
     if target not in names:
         raise ValueError(_absent("array", target, names, path))
     y = arrays[target]
@@ -100,7 +97,9 @@ def _load_archive(path: Path, target: str, standardize: bool) -> tuple[Any, np.n
 
 
 def _absent(kind: str, name: str, there: list[str], path: Path) -> str:
-    shown = ", ".join(there[:12]) + (f" and {len(there) - 12} more" if len(there) > 12 else "")
+    shown = ", ".join(" ".join(each.split()) for each in there[:12]) + (
+        f" and {len(there) - 12} more" if len(there) > 12 else ""
+    )
     return f"The {kind} '{name}' is not in '{path}', which holds {shown}.{did_you_mean(name, there)}"
 
 

@@ -50,6 +50,7 @@ def dna(
     """
     check_integer("dna", "n", n, 1)
     check_integer("dna", "length", length, 1)
+    check_integer("dna", "seed", seed, 0)
     check_real("dna", "mutation", mutation, below=1.0 + 1e-12)
     if not isinstance(motif, str) or not set(motif.upper()) <= set("ACGT"):
         raise ValueError(

@@ -140,7 +140,7 @@ def read_fasta(source: str | os.PathLike | IO, *, alphabet: str | None = None, e
     elif hasattr(source, "read"):
         records = _read(source, _IUPAC[alphabet], errors == "raise")
     else:
-        raise TypeError(f"read_fasta takes a path or a stream. Got {source!r} instead.")
+        raise TypeError(f"The 'source' parameter of read_fasta must be a path or a stream. Got {source!r} instead.")
     if records.problems and errors == "warn":
         warnings.warn(_summary(records), UserWarning, stacklevel=2)
     return records

@@ -297,10 +297,10 @@ def make_related_classes(
     >>> bool(near < far / 2)
     True
     """
-    means = np.asarray(centers, dtype=np.float64)
-    if means.ndim != 2 or len(means) < 2 or not np.all(np.isfinite(means)):
+    means = np.asarray(centers)
+    if means.dtype.kind not in "biuf" or means.ndim != 2 or len(means) < 2 or not np.isfinite(means).all():
         raise ValueError(
-            "The 'centers' parameter of make_related_classes must be a finite array of shape "
+            "The 'centers' parameter of make_related_classes must be finite numbers of shape "
             f"(n_classes, n_features) with at least two rows. Got shape {means.shape} instead."
         )
     check_integer("make_related_classes", "n_samples", n_samples, len(means))

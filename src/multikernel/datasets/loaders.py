@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import difflib
 import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -75,6 +77,8 @@ def load_dataset(name: str, data_dir: str | os.PathLike | None = None) -> Bunch:
     ------
     FileNotFoundError
         When no folder is named, when it does not exist, or when it does not hold the set.
+    ValueError
+        When the file is damaged.
 
     Examples
     --------
@@ -93,8 +97,8 @@ def load_dataset(name: str, data_dir: str | os.PathLike | None = None) -> Bunch:
     if name not in files:
         raise FileNotFoundError(_absent(name, folder, files))
     path = files[name]
-    with np.load(path, allow_pickle=False) as stored:
-        arrays = {key: _text(key, stored[key]) for key in stored.files}
+    with open_archive(path) as stored:
+        arrays = {key: _text(key, array) for key, array in stored.items()}
     data = Bunch(**arrays)
     views = [arrays[f"X_{i}"] for i in range(len(arrays)) if f"X_{i}" in arrays]
     for key, value in (("data", arrays.get("seq")), ("data", views or None), ("data", arrays.get("X"))):
@@ -111,6 +115,18 @@ def load_dataset(name: str, data_dir: str | os.PathLike | None = None) -> Bunch:
 
 
 load = load_dataset
+
+
+@contextmanager
+def open_archive(path: Path) -> Iterator[Mapping[str, np.ndarray]]:
+    """Open an npz file to read arrays from it; whatever is wrong with the file becomes a ValueError of one sentence."""
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            yield stored
+    except Exception as error:
+        # damaged archives and headers raise errors of a dozen classes, from zipfile, zlib, ast, struct and NumPy
+        text = " ".join(str(error).split()).rstrip(".") or type(error).__name__
+        raise ValueError(f"The file '{path}' must be an npz archive of numbers and words. Got: {text}.") from error
 
 
 def _folder(data_dir) -> Path:

@@ -96,6 +96,8 @@ def make_redundant_kernels(
     check_integer(name, "n_sets", n_sets, 1, min(n_kernels, n_features))
     check_integer(name, "expansion", expansion, 1)
     check_real(name, "separation", separation)
+    if not isinstance(normalize, bool | np.bool_):
+        raise ValueError(f"The 'normalize' parameter of {name} must be True or False. Got {normalize!r} instead.")
     rng = check_random_state(random_state)
     y = balanced_labels(n_samples, 2, rng) * 2 - 1
     X = rng.standard_normal((n_samples, n_features))

@@ -105,6 +105,12 @@ class DiscriminantMKLClassifier(TransformerMixin, ClassifierFace):
     ):
         self._store(locals())
 
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        if self.prediction == "neighbors":
+            tags.expected_failed_checks = {}  # shares of neighbours do not move with the last digits of coordinates
+        return tags
+
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> DiscriminantMKLClassifier:
         """Learn the weights of the kernels and the discriminant directions.
 

@@ -137,9 +137,10 @@ class M3KClassifier(ClassifierFace):
 
     def _spec(self, samples: Samples) -> MarginClassification:
         """Return the problem of the samples."""
+        gamma0 = self.gamma0 if isinstance(self.gamma0, str) else float(self.gamma0)
         return MarginClassification(
             type(self).__name__, samples.codes, samples.classes, samples.weight, C=self.C, norm=self.norm,
-            multiclass="products", class_weight=self.class_weight, fit_intercept=False, gamma0=self.gamma0,
+            multiclass="products", class_weight=self.class_weight, fit_intercept=False, gamma0=gamma0,
             gamma0_fraction=self.gamma0_fraction,
         )  # fmt: skip
 
@@ -162,4 +163,4 @@ def set_margin_attributes(estimator: Any, fit: Fit) -> None:
     """Set the margin asked for, the largest one, and the one of the weights learned."""
     notes = fit.targets[0].notes
     estimator.gamma0_, estimator.gamma0_max_ = notes["gamma0"], notes["gamma0_max"]
-    estimator.margin_ = notes["margins"].value(fit.solutions[0].weights)
+    estimator.margin_ = notes["margins"].value(fit.solutions[0].weights) * fit.prepared.unit

@@ -42,7 +42,14 @@ def lower_border(target: Target, solution: Solution, dtype: np.dtype) -> Solutio
     f = solution.weights @ solution.outputs
     inside = f[solution.dual_coef < (1.0 - ON_BOUND) * target.machine.hi]
     rounding = 16 * np.finfo(dtype).eps * np.abs(f).max()
-    return replace(solution, intercept=rounding - float(min(-solution.intercept, inside.min(initial=np.inf))))
+    old, hi = -solution.intercept, target.machine.hi
+    new = float(min(old, inside.min(initial=np.inf))) - rounding
+    # by how much that raises the primal value, with the rounding of the sums
+    change = old - new + float(hi @ (np.maximum(0.0, new - f) - np.maximum(0.0, old - f)))
+    change = max(change, 0.0) + len(f) * float(np.finfo(float).eps) * (abs(old) + abs(new) + float(np.abs(f).max()))
+    upper, floor = solution.upper + change, target.machine.floor
+    gap = (solution.gap * max(abs(solution.upper), floor) + change) / max(abs(upper) - 2.0 * change, floor)
+    return replace(solution, intercept=-new, upper=upper, gap=gap)
 
 
 @documented

@@ -187,6 +187,9 @@ def check_numbers(estimator: Any, X: Any, y: Any) -> np.ndarray:
 def check_weight(X: Any, sample_weight: Any) -> np.ndarray:
     """Return non-negative sample weights."""
     weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    # scikit-learn looks for these in arrays only
+    if not np.isfinite(weight).all():
+        raise ValueError(f"The sample weights must be finite numbers. Got {sample_weight!r} instead.")
     if not weight.any():
         raise ValueError("The sample weights must not all be zero. Got only zeros.")
     return weight

@@ -39,6 +39,9 @@ class Gram(ABC):
         Where the kernels are: "host", or a device of PyTorch.
     recomputed : bool
         Whether kernels on a device are computed whenever they are read.
+    loose : float or ndarray of shape (p, n)
+        What is to be added to k(x, x) to bound all terms of outputs, those that cancel among them: the terms of K_ij
+        add up to at most the root of what stands for i times what stands for j.
     output_kernels : sequence of ndarrays of shape (c, c), or None
         For each kernel the kernel between the columns of a with which it is multiplied, None for the identity.
     """
@@ -51,6 +54,7 @@ class Gram(ABC):
     budget: float = np.inf
     device: Any = "host"
     recomputed: bool = False
+    loose: float | np.ndarray = 0.0
     output_kernels: Sequence[np.ndarray] | None = None
 
     @abstractmethod
@@ -84,6 +88,10 @@ class Gram(ABC):
     @abstractmethod
     def take_kernels(self, kernels: np.ndarray) -> Gram:
         """Return some of the kernels."""
+
+    @abstractmethod
+    def rescaled(self, factor: float) -> Gram:
+        """Return all kernels multiplied by a power of two, which rounds nothing."""
 
     def stored(self, kernel: int | None = None) -> tuple[np.ndarray, Any] | None:
         """Return the matrix M and factor s with K_kernel = s M, where M lies in the memory of the host; else None.

@@ -177,7 +177,8 @@ class Combined(ABC):
         info, mean = np.finfo(np.float32), float(self.diag[idx].mean())
         in_range = info.tiny / info.eps < mean < info.max * info.eps
         A = self.block(idx, np.dtype(np.float32) if single and in_range else None)
-        A.flat[:: len(A) + 1] += np.asarray(diagonal, A.dtype)
+        with np.errstate(over="ignore"):
+            A.flat[:: len(A) + 1] += np.asarray(diagonal, A.dtype)
         try:
             return Cholesky(A, self.team)
         except LinAlgError:

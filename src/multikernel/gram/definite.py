@@ -274,7 +274,8 @@ def smallest_eigenvalue_ratio(K: np.ndarray) -> float:
     if ends is None:
         ends = eigvalsh(K)
     low, high = float(np.min(ends)), float(np.max(ends))
-    return low / high if high > 0 else -np.inf if low < 0 else 0.0
+    # a kernel without a positive eigenvalue, up to rounding, is compared with itself
+    return low / (high if high > -n * np.finfo(float).eps * low else -low or 1.0)
 
 
 def repair(K: np.ndarray, how: str) -> Repair:

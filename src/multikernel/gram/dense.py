@@ -10,7 +10,8 @@ so that neither scaling, nor unit diagonals, nor centring copies or changes what
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from functools import partial
 from operator import attrgetter
 
@@ -33,6 +34,14 @@ class AffineForm:
     u: np.ndarray | None = None
     A: np.ndarray | None = None
     B: np.ndarray | None = None
+
+    def cancelled(self) -> np.ndarray:
+        """Return what `Gram.loose` is to be where there are A and B."""
+        assert self.A is not None and self.B is not None
+        # |A_i| |B_j| + |B_i| |A_j|, both sizes made alike, and what the diagonal has lost to them
+        a, b = (np.square(side).sum(axis=2) for side in (self.A, self.B))
+        unit = np.sqrt(np.maximum(a.max(axis=1), 1e-300) / np.maximum(b.max(axis=1), 1e-300))[:, None]
+        return a / unit + b * unit + 2.0 * np.einsum("kit,kit->ki", self.A, self.B)
 
 
 class DenseGram(HostGram):
@@ -72,6 +81,8 @@ class DenseGram(HostGram):
         self.team = Team(n_threads)
         self.nbytes = sum(map(attrgetter("nbytes"), self._groups)) if owned else 0
         self._diag: np.ndarray | None = None
+        if self.form.A is not None:
+            self.loose = self.form.cancelled()
 
     def raw(self, kernel: int) -> np.ndarray:
         """Return the stored matrix of one kernel."""
@@ -166,6 +177,12 @@ class DenseGram(HostGram):
                     F[j] *= u[k, :, None]
                 if A is not None and B is not None:
                     F[j] -= A[k] @ (B[k, idx].T @ v[idx]) + B[k] @ (A[k, idx].T @ v[idx])
+
+    def rescaled(self, factor):
+        new, form = copy(self), self.form
+        new.form = replace(form, scale=form.scale * factor, A=None if form.A is None else form.A * factor)
+        new.loose, new._diag = self.loose * factor, None
+        return new
 
     def stored(self, kernel=None):
         if self.form.u is not None or self.form.A is not None:

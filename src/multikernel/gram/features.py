@@ -142,6 +142,8 @@ class FeatureGram(HostGram):
         self.team = Team(n_threads)
         self.nbytes = sum(source.nbytes for source in self.sources)
         self.batch = min(source.batch for source in self.sources)
+        # outputs are sums over the features, of sums over the samples
+        self.loose = self.diag() * max(source.tables().size for source in self.sources) / self.n_samples
 
     @cached_property
     def means(self) -> np.ndarray:
@@ -179,6 +181,9 @@ class FeatureGram(HostGram):
 
     def combined(self, beta):
         return CombinedFeatures(self, beta)
+
+    def rescaled(self, factor):
+        return FeatureGram(self.sources, self.kernels, self.scale * factor, self.team.n_threads)
 
     def take_samples(self, idx):
         return FeatureGram([source.take(idx) for source in self.sources], self.kernels, self.scale, self.team.n_threads)

@@ -76,6 +76,11 @@ class HostGram(Gram):
 
         return KernelsGram(self, kernels)
 
+    def rescaled(self, factor: float) -> HostGram:
+        from multikernel.gram.subset import RescaledGram
+
+        return RescaledGram(self, factor)
+
 
 @dataclass(eq=False)
 class HostOutputs(Outputs):

@@ -45,9 +45,16 @@ def memmap_stack(p: int, n: int, dtype: np.dtype | type, directory: str | None =
         )
     # an anonymous file: deleted by the system when it is closed, also after a crash
     with tempfile.TemporaryFile(dir=folder, prefix="multikernel-") as file:
-        if hasattr(os, "posix_fallocate"):
-            os.posix_fallocate(file.fileno(), 0, max(size, 1))
-        return np.memmap(file, dtype=dtype, mode="w+", shape=(p, n, n))
+        try:
+            if hasattr(os, "posix_fallocate"):
+                os.posix_fallocate(file.fileno(), 0, max(size, 1))
+            return np.memmap(file, dtype=dtype, mode="w+", shape=(p, n, n))
+        except OSError as error:
+            # another process was faster, or this one may not map so much
+            raise MemoryError(
+                f"The kernels need {size / 1e9:.3g} GB on disk and in the address space of the process, and the folder "
+                f"{folder!r} or the limits of the process do not allow that ({error.strerror}): use gram='lazy'."
+            ) from error
 
 
 class MemmapGram(DenseGram):

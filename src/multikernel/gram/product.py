@@ -50,6 +50,9 @@ class ProductGram(HostGram):
         self.kind, self.dtype, self.team = base.kind, base.dtype, base.team
         self.n_kernels, self.n_samples = len(self.pairs), base.n_samples
         self.output_kernels = [self.Y[m] for m in self.pairs[:, 1]]
+        sums = (1.0 + self.Y.shape[1] / self.n_samples) * np.abs(self.Y).max(axis=(1, 2))
+        whole = (base.diag() + base.loose)[self.pairs[:, 0]] * sums[self.pairs[:, 1], None]
+        self.loose = np.maximum(whole - self.diag(), 0.0)
 
     @property
     def nbytes(self) -> int:  # type: ignore[override]  # a property: the bytes of a lazy base grow

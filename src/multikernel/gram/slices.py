@@ -114,7 +114,7 @@ def as_slice(positions: np.ndarray | None) -> slice | None:
 
 
 def take_block(K, rows, cols, dtype, out=None) -> np.ndarray:
-    """K[rows][:, cols], a view where both are consecutive and the dtype agrees."""
+    """``K[rows][:, cols]``, a view where both are consecutive and the dtype agrees."""
     run_r, run_c = as_slice(rows), as_slice(cols)
     if run_r is not None and run_c is not None:
         if out is None:
@@ -140,7 +140,7 @@ class Sums(NamedTuple):
 
 
 def gather(K: np.ndarray, rows: np.ndarray, cols: np.ndarray, dtype=np.float64) -> np.ndarray:
-    """Return K[rows][:, cols] as a new array.
+    """Return ``K[rows][:, cols]`` as a new array.
 
     Examples
     --------
@@ -158,9 +158,9 @@ def gather(K: np.ndarray, rows: np.ndarray, cols: np.ndarray, dtype=np.float64) 
 
 
 def gather_with_product(K: np.ndarray, idx: np.ndarray, weight: np.ndarray, out: np.ndarray) -> np.ndarray:
-    """Return K[idx][:, idx] w in float64.
+    """Return ``K[idx][:, idx] @ w`` in float64.
 
-    Sets: out, to K[idx][:, idx].
+    Sets: out, to ``K[idx][:, idx]``.
     """
     product = np.empty(len(idx))
     gather_with_dots(read_only(K), idx, idx, weight, out, product)

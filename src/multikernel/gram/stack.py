@@ -75,18 +75,19 @@ def stack_kernels(kernels: Any, *, names: Sequence[str] | None = None, diag: Any
     p, (n_rows, n_columns) = len(data), data[0].shape
     if names is None:
         names = [f"kernel_{k}" for k in range(p)]
-    elif isinstance(names, str) or len(names) != p or len(set(names)) != p:
+    elif isinstance(names, str) or not hasattr(names, "__len__") or len(names) != p or len(set(names)) != p:
         raise ValueError(
             f"The 'names' parameter of stack_kernels must be {p} different names, one per kernel. "
             f"Got {names!r} instead."
         )
     if diag is not None:
-        diag = np.asarray(diag, dtype=np.float64)
-        if diag.shape != (p, n_rows):
+        diag = np.asarray(diag)
+        if diag.shape != (p, n_rows) or diag.dtype.kind not in "biuf":
             raise ValueError(
-                f"The 'diag' parameter of stack_kernels must be of shape {(p, n_rows)}, one value per "
+                f"The 'diag' parameter of stack_kernels must be numbers of shape {(p, n_rows)}, one value per "
                 f"kernel and row. Got shape {diag.shape} instead."
             )
+        diag = diag.astype(np.float64)
     square = n_rows == n_columns
     # Rows of a rectangular stack are samples that have no column.
     row_ids = np.arange(n_rows) if square else np.arange(n_columns, n_columns + n_rows)

@@ -1,4 +1,4 @@
-"""Parts of another Gram, without a copy of its kernels: some samples, K_k[idx][:, idx], or some of the kernels."""
+"""Other views of a Gram, without a copy of its kernels: some samples, ``K_k[idx][:, idx]``, some kernels, multiples."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from multikernel.threads import BLOCK_BYTES
 
 
 class _PartGram(HostGram):
-    """Part of a Gram: what both kinds of parts have of their parent."""
+    """View of a Gram: what all kinds have of their parent."""
 
     def __init__(self, parent: HostGram) -> None:
         self.parent = parent
         self.kind, self.dtype, self.team, self.budget = parent.kind, parent.dtype, parent.team, parent.budget
-        self.n_kernels, self.n_samples = parent.n_kernels, parent.n_samples
+        self.n_kernels, self.n_samples, self.loose = parent.n_kernels, parent.n_samples, parent.loose
 
     @property
     def nbytes(self) -> int:  # type: ignore[override]  # a property: the bytes of a lazy parent grow
@@ -37,6 +37,7 @@ class SubsetGram(_PartGram):
         super().__init__(parent)
         self.idx = np.asarray(idx, np.intp)
         self.n_samples = len(self.idx)
+        self.loose = parent.loose[:, self.idx] if isinstance(parent.loose, np.ndarray) else parent.loose
 
     def diag(self):
         return self.parent.diag()[:, self.idx]
@@ -83,6 +84,7 @@ class KernelsGram(_PartGram):
         super().__init__(parent)
         self.kernels = np.asarray(kernels, np.intp)
         self.n_kernels = len(self.kernels)
+        self.loose = parent.loose[self.kernels] if isinstance(parent.loose, np.ndarray) else parent.loose
 
     def diag(self):
         return self.parent.diag()[self.kernels]
@@ -100,3 +102,45 @@ class KernelsGram(_PartGram):
 
     def stored(self, kernel=None):
         return None if kernel is None else self.parent.stored(int(self.kernels[kernel]))
+
+
+class RescaledGram(_PartGram):
+    """The kernels multiplied by a power of two.
+
+    Parameters
+    ----------
+    parent : HostGram
+        The kernels.
+    factor : float
+        The power of two.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from multikernel.gram.dense import DenseGram
+    >>> RescaledGram(DenseGram(np.eye(2)[None]), 4.0).apply(np.array([1.0, 2.0]))
+    array([[4., 8.]])
+    """
+
+    def __init__(self, parent: HostGram, factor: float) -> None:
+        super().__init__(parent)
+        self.factor, self.loose, self.output_kernels = factor, parent.loose * factor, parent.output_kernels
+
+    def diag(self):
+        return self.parent.diag() * self.factor
+
+    def rows(self, idx, kernels=None):
+        return self.parent.rows(idx, kernels) * self.dtype.type(self.factor)
+
+    def block(self, idx):
+        return self.parent.block(idx) * self.dtype.type(self.factor)
+
+    def combine(self, beta, rows, out, slots):
+        self.parent.combine(beta * self.factor, rows, out, slots)
+
+    def apply(self, v, kernels=None):
+        return self.parent.apply(v, kernels) * self.factor
+
+    def stored(self, kernel=None):
+        found = self.parent.stored(kernel)
+        return None if found is None else (found[0], found[1] * self.factor)

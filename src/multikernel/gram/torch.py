@@ -11,6 +11,7 @@ most `WORKING_SET` samples, which the compiled loops of the machines work on.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 from weakref import WeakMethod
@@ -70,6 +71,8 @@ class TorchGram(Gram):
         self.device, self.nbytes, self.recomputed = values.device, values.nbytes, not values.stored
         self._diag: np.ndarray | None = None
         self._on_device: list[Tensor] | None = None
+        if self.form.A is not None:
+            self.loose = self.form.cancelled()
 
     def _form(self) -> list[Tensor]:
         """Return s, u, A and B as tensors, None for those that are not there."""
@@ -178,6 +181,11 @@ class TorchGram(Gram):
         s, u, A, B = self.form.scale, self.form.u, self.form.A, self.form.B
         u, A, B = (None if each is None else each[kernels][:, samples] for each in (u, A, B))
         return TorchGram(values, AffineForm(s[kernels], u, A, B), n_threads=self.team.n_threads)
+
+    def rescaled(self, factor):
+        form = self.form
+        form = replace(form, scale=form.scale * factor, A=None if form.A is None else form.A * factor)
+        return TorchGram(self.values, form, n_threads=self.team.n_threads)
 
     def take_samples(self, idx):
         return self._part(self.values.take_samples(idx), slice(None), idx)

@@ -30,6 +30,7 @@ from multikernel.inspection.comparison import Comparison
 from multikernel.inspection.methods import did_you_mean, learned, make_methods, takes_stack
 from multikernel.inspection.records import Records, fingerprint
 from multikernel.kernels.bank import KernelBank, take_rows
+from multikernel.kernels.base import is_integer
 from multikernel.training.prepare import as_numbers
 
 # Samples of each class in the fit before the first timing: enough for three folds within three folds, few to be quick.
@@ -104,6 +105,19 @@ def compare(
     >>> [(row["method"], row["splits"], row["accuracy"] > 0.6) for row in found.table]
     [('uniform', 3, True), ('mkl', 3, True)]
     """
+    for key, value, right, what in (
+        ("inner_cv", inner_cv, is_integer(inner_cv) and inner_cv >= 2, "an integer of at least 2"),
+        ("results", results, results is None or isinstance(results, str | os.PathLike), "None or a path"),
+        ("resume", resume, isinstance(resume, bool), "True or False"),
+        (
+            "verbose",
+            verbose,
+            isinstance(verbose, bool) or (is_integer(verbose) and verbose >= 0),
+            "a non-negative integer",
+        ),
+    ):
+        if not right:
+            raise ValueError(f"The '{key}' parameter of compare must be {what}. Got {value!r} instead.")
     stacked = isinstance(X, KernelStack)
     X = X if hasattr(X, "shape") else np.asarray(X)
     n = len(X) if stacked else _num_samples(X)

@@ -22,6 +22,9 @@ from multikernel.gram.stack import KernelStack
 # first characters of a file of results
 _HEAD = '{"protocol"'
 
+# what every result has
+_RESULT = {"method", "fold", "key", "error"}
+
 _WORDS = {"data": "the data", "splits": "the splits of cv", "scoring": "the scorer", "kernels": "the kernels"}
 
 
@@ -111,17 +114,24 @@ class Records:
         text = "".join(json.dumps(line) + "\n" for line in lines or [{"protocol": dict(protocol)}])
         # replaced in one step: a run killed now leaves either the old file or the new one
         fresh = self.path.with_name(self.path.name + ".new")
-        fresh.write_text(text, encoding="utf-8")
-        fresh.replace(self.path)
+        try:
+            fresh.write_text(text, encoding="utf-8")
+            fresh.replace(self.path)
+        finally:
+            fresh.unlink(missing_ok=True)
 
     def _read(self, path: Path) -> list[dict]:
         lines: list[dict] = []
         whole = path.read_text(encoding="utf-8", errors="replace")
         for text in whole.splitlines():
             try:
-                lines.append(json.loads(text))
-            except ValueError:
+                line = json.loads(text)
+            except (ValueError, RecursionError):
                 break
+            # a line without what every result has ends the file as half a line does
+            if not isinstance(line, dict) or (lines and not _RESULT <= line.keys()):
+                break
+            lines.append(line)
         # the first line may be cut short as well
         head = lines[0] if lines else {"protocol": None} if _HEAD.startswith(whole[: len(_HEAD)]) else None
         if not isinstance(head, dict) or "protocol" not in head:

@@ -88,7 +88,8 @@ class RandomFourier(FeatureKernel):
         require(self, "kernel", self.kernel is None or isinstance(self.kernel, RBF), "an RBF kernel or None")
         even = is_integer(self.n_features) and self.n_features > 0 and self.n_features % 2 == 0
         require(self, "n_features", even, "a positive even integer")
-        require(self, "random_state", is_integer(self.random_state), "an integer")
+        seed = is_integer(self.random_state) and self.random_state >= 0
+        require(self, "random_state", seed, "a non-negative integer")
         self.kernel_ = (RBF() if self.kernel is None else clone(self.kernel))._fit(X, sample_weight, shared)
         rng = np.random.default_rng(self.random_state)
         size = X.shape[1], self.n_features // 2
@@ -134,7 +135,8 @@ class Nystroem(FeatureKernel):
 
     def _learn(self, X, sample_weight, shared):
         require(self, "n_landmarks", is_integer(self.n_landmarks) and self.n_landmarks >= 1, "a positive integer")
-        require(self, "random_state", is_integer(self.random_state), "an integer")
+        seed = is_integer(self.random_state) and self.random_state >= 0
+        require(self, "random_state", seed, "a non-negative integer")
         self.kernel_ = RBF() if self.kernel is None else as_kernel(clone(self.kernel))
         self.kernel_._fit(X, sample_weight, shared)
         n = len_of(X)
@@ -177,6 +179,8 @@ class HashedDegree(FeatureKernel):
         self.slots = slots
 
     def _check(self, X):
+        valid = self.kernel is None or isinstance(self.kernel, WeightedDegree)
+        require(self, "kernel", valid, "a WeightedDegree or None")
         return (self.__dict__.get("kernel_") or self.kernel or WeightedDegree())._check(X)
 
     def _fit(self, X, sample_weight, shared):
@@ -187,8 +191,6 @@ class HashedDegree(FeatureKernel):
         return False
 
     def _learn(self, X, sample_weight, shared):
-        valid = self.kernel is None or isinstance(self.kernel, WeightedDegree)
-        require(self, "kernel", valid, "a WeightedDegree or None")
         power = is_integer(self.slots) and 2 <= self.slots <= 1 << 31 and self.slots & (self.slots - 1) == 0
         require(self, "slots", power, "a power of two from 2 to 2^31")
         self.kernel_ = (WeightedDegree() if self.kernel is None else clone(self.kernel))._fit(X, sample_weight, shared)

@@ -298,8 +298,9 @@ def _some_tiles(bank, X, kernels, weight, factors, out, dtype, edges, tiles) -> 
 
 @contextmanager
 def _named(name: str):
-    """Let the message of an error begin with the name of the kernel."""
+    """Let the message of an error begin with the name of the kernel; values that overflow are found in the result."""
     try:
-        yield
+        with np.errstate(over="ignore", invalid="ignore"):
+            yield
     except (ValueError, TypeError) as error:
         raise type(error)(f"Kernel '{name}': {error}") from error

@@ -244,6 +244,12 @@ def require(kernel, parameter: str, fulfilled, what: str) -> None:
         )
 
 
+def require_truth(kernel, *parameters: str) -> None:
+    """Raise an error about the first of these parameters that is not True or False."""
+    for parameter in parameters:
+        require(kernel, parameter, isinstance(getattr(kernel, parameter), bool | np.bool_), "True or False")
+
+
 def is_real(value) -> bool:
     """Whether the value is a finite real number, and not a truth value."""
     return isinstance(value, Real) and not isinstance(value, (bool, np.bool_)) and math.isfinite(value)

@@ -115,7 +115,7 @@ class FittedNormalizer:
         Parameters
         ----------
         K : ndarray of shape (m, l)
-            The raw block K[rows][:, cols].
+            The raw block ``K[rows][:, cols]``.
         rows, cols : index array, slice or None
             The training samples of its rows and columns; None for all.
 

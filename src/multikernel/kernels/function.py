@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from multikernel.kernels.base import Kernel
+from multikernel.kernels.base import Kernel, require_truth
 from multikernel.kernels.inputs import as_matrix, len_of
 from multikernel.kernels.sequences.samples import Sequences
 
@@ -54,6 +54,7 @@ class FunctionKernel(Kernel):
         return as_matrix(X, self._name()) if kind in "biufc" else X
 
     def _learn(self, X, sample_weight, shared):
+        require_truth(self, "psd")
         if not callable(self.function):
             raise TypeError(
                 f"The 'function' parameter of FunctionKernel must be callable. Got {self.function!r} instead."

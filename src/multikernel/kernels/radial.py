@@ -71,7 +71,8 @@ class RadialKernel(Kernel):
 
     def _profile(self, D):
         """Return the values of the kernel at distances in units of ``unit_``; D is overwritten."""
-        D *= -self.gamma_ * self.unit_
+        # a finite factor: distances of zero stay zero
+        D *= -min(self.gamma_ * self.unit_, sys.float_info.max)
         return np.exp(D, out=D)
 
     def _distances(self, X, Y):
@@ -159,7 +160,11 @@ class RBF(RadialKernel):
         self.gamma_ = float(self.gamma if self.gamma is not None else 1 / width if width else math.inf)
 
     def _profile(self, D):
-        D *= -self.gamma_ if self.unit_ == 1.0 else -((self.unit_ / self.length_) ** 2)
+        factor = self.gamma_
+        if self.unit_ != 1.0:
+            factor = self.unit_ / self.length_
+            factor *= factor
+        D *= -min(factor, sys.float_info.max)
         return np.exp(D, out=D)
 
 

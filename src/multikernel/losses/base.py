@@ -10,6 +10,11 @@ FAR = 1e8
 _GRID = np.concatenate([-np.geomspace(FAR, 1e-4, 40), [0.0], np.geomspace(1e-4, FAR, 40)])
 
 
+def largest_log() -> float:
+    """Return the largest size of a logarithm of a number of float64 below one, or of its distance from one."""
+    return 1.0 - float(np.log(np.finfo(float).eps))
+
+
 class Loss:
     """A convex loss l(f, y) of one output, differentiable: what a user writes from value and gradient alone.
 
@@ -43,10 +48,36 @@ class Loss:
 
     task: str = "regression"
 
+    def __post_init__(self) -> None:
+        """Check the numbers of a loss that is a dataclass; C may be an array."""
+        signs = {
+            "C": "positive",
+            "sigma": "positive",
+            "delta": "positive",
+            "epsilon": "non-negative",
+            "margin": "finite",
+        }
+        for name in vars(self).keys() & signs.keys():
+            value, sign = getattr(self, name), signs[name]
+            numbers = np.asarray(value)
+            if numbers.dtype.kind in "iuf":
+                above = numbers > 0 if sign == "positive" else numbers >= 0
+                wrong = ~(np.isfinite(numbers) & (above | (sign == "finite")))
+                if not wrong.any():
+                    continue
+                value = numbers[wrong][0].item()
+            owner = type(self).__name__
+            raise ValueError(f"The '{name}' parameter of {owner} must be a {sign} number. Got {value!r} instead.")
+
     @property
     def curvature_bound(self) -> float:
         """Upper bound of the second derivative at cost one."""
         return np.inf
+
+    @property
+    def steepness(self) -> float:
+        """Largest slope of a conjugate that has logarithms, at numbers of 53 binary digits; else zero."""
+        return 0.0
 
     def value(self, f: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Loss of each sample."""

@@ -6,16 +6,17 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from scipy.special import expit, xlogy
+from scipy.special import expit, xlog1py, xlogy
 
-from multikernel.losses.base import Loss
+from multikernel.losses.base import Loss, largest_log
 
 
 def _entropy(u: np.ndarray) -> np.ndarray:
     """u ln u + (1 - u) ln(1 - u) on [0, 1], infinite elsewhere."""
     inside = (u >= 0) & (u <= 1)
     v = np.clip(u, 0.0, 1.0)
-    return np.where(inside, xlogy(v, v) + xlogy(1.0 - v, 1.0 - v), np.inf)
+    # 1 - v has lost the digits of a small v
+    return np.where(inside, xlogy(v, v) + xlog1py(1.0 - v, -v), np.inf)
 
 
 @dataclass(frozen=True)
@@ -115,6 +116,10 @@ class SmoothHinge(Loss):
         """Upper bound of the second derivative at cost one."""
         return 0.25 * self.sigma
 
+    @property
+    def steepness(self) -> float:
+        return largest_log() / self.sigma
+
     def value(self, f, y):
         return self.C / self.sigma * np.logaddexp(0.0, self.sigma * (self.margin - y * f))
 
@@ -213,9 +218,15 @@ class LogCosh(Loss):
     task: str = "regression"
     curvature_bound: float = 1.0
 
+    @property
+    def steepness(self) -> float:
+        return largest_log()
+
     def value(self, f, y):
         t = np.abs(f - y)
-        return self.C * (t + np.log1p(np.exp(-2.0 * t)) - np.log(2.0))
+        # both to the last digits, of small numbers and of large ones
+        near = np.log1p(2.0 * np.sinh(0.5 * np.minimum(t, 1.0)) ** 2)
+        return self.C * np.where(t < 1.0, near, t + np.log1p(np.exp(-2.0 * t)) - np.log(2.0))
 
     def gradient(self, f, y):
         return self.C * np.tanh(f - y)
@@ -228,5 +239,6 @@ class LogCosh(Loss):
         return -edge, edge
 
     def conjugate(self, a, y):
-        # with v = (1 + u) / 2 the bracket is 2 (entropy(v) + ln 2)
-        return -y * a + self.C * (_entropy(0.5 * (1.0 + a / self.C)) + np.log(2.0))
+        u = np.clip(a / self.C, -1.0, 1.0)
+        bracket = xlog1py(1.0 + u, u) + xlog1py(1.0 - u, -u)
+        return np.where(np.abs(a) <= self.C, 0.5 * self.C * bracket - y * a, np.inf)

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from scipy.special import logsumexp, softmax, xlogy
+from scipy.special import logsumexp, softmax, xlog1py, xlogy
 
-from multikernel.losses.base import Loss
+from multikernel.losses.base import Loss, largest_log
 from multikernel.losses.differentiable import Logistic, SmoothHinge, SquaredHinge
 
 # kinds of the compiled loops
@@ -54,6 +54,10 @@ class Multinomial(Loss):
     curvature_bound: float = 0.5
 
     @property
+    def steepness(self) -> float:
+        return largest_log()
+
+    @property
     def form(self) -> tuple[int, float, float]:
         """Kind, sigma and margin, for the compiled loops."""
         return MULTINOMIAL, 1.0, 0.0
@@ -64,7 +68,9 @@ class Multinomial(Loss):
         return self.C
 
     def value(self, f, y):
-        return self.C * (logsumexp(f, axis=1) - f[_own(y)])
+        wrong = f - f[_own(y)][:, None]
+        wrong[_own(y)] = -np.inf
+        return self.C * np.logaddexp(0.0, logsumexp(wrong, axis=1))
 
     def gradient(self, f, y):
         p = softmax(f, axis=1)
@@ -78,8 +84,10 @@ class Multinomial(Loss):
         return np.maximum(p, 0.0)
 
     def conjugate(self, a, y):
-        p = self.shares(a, y)
-        return self.C * xlogy(p, p).sum(axis=1)
+        p, own = self.shares(a, y), np.minimum(a[_own(y)] / self.C, 1.0)
+        p[_own(y)] = 0.0
+        # of the own share, one minus a small number, the digits of that number
+        return self.C * (xlogy(p, p).sum(axis=1) + xlog1py(1.0 - own, -own))
 
     def inverse_gradient(self, a: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Outputs at which a is minus the gradient, up to a constant in each row; -inf where p is zero."""
@@ -117,6 +125,11 @@ class LargestMargin:
     """
 
     loss: SquaredHinge | SmoothHinge
+
+    @property
+    def steepness(self) -> float:
+        """That of the loss of one output."""
+        return self.loss.steepness
 
     @property
     def form(self) -> tuple[int, float, float]:

@@ -127,11 +127,18 @@ class Machine(ABC):
         Largest value of the loss term (sum of the costs).
     floor : float
         Smallest denominator of a relative gap: optima below it count as zero.
+    total : float
+        Sum of the coefficients, where it is fixed to a number that is not zero: these do not depend on the scale of the
+        kernels. Those of other machines, as their costs, are divided by what the kernels are multiplied with.
+    reach : float
+        Largest number that is added to an output or multiplied with a coefficient: targets, and slopes of a conjugate.
     """
 
     n_samples: int
     scale: float
     floor: float
+    total: float = 0.0
+    reach: float = 1.0
 
     @property
     def description(self) -> str:
@@ -164,6 +171,13 @@ class Machine(ABC):
         A machine that finds b by iterations stops at ``accuracy`` in the value, or where rounding ends the progress.
         It needs none where the b that feasible coefficients ``a`` of outputs f imply are within ``accuracy`` of a's
         dual value.
+        """
+
+    @abstractmethod
+    def risk(self, out: np.ndarray, b: Any, error: np.ndarray) -> float:
+        """Return the largest sum of the losses at outputs that are within ``error`` of ``out``, b among them.
+
+        Losses are convex: each is largest where its outputs are as far off as they can be.
         """
 
     def warm_start(

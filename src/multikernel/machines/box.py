@@ -117,7 +117,7 @@ class BoxMachine(Machine):
         """Linearise the optimality conditions of the free coefficients.
 
         On the free set p - eps sign(a) - f - b = 0 and sum a = total, so that a change of weights moves a_free by
-        -Z dbeta with [K_ff 1; 1' 0] [Z; .] = [F_f'; 0], and H = F_f Z. Where few digits will do (``rough``) that is
+        -Z dbeta with ``[K_ff 1; 1' 0] [Z; .] = [F_f'; 0]``, and H = F_f Z. Where few digits will do (``rough``) that is
         solved in single precision.
         """
         free = np.flatnonzero(self.free(a))

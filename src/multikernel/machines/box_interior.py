@@ -95,7 +95,8 @@ class _InteriorPoint:
             self.f = self.combined.apply(self.a)
             slope = self._slopes()
             grown = float(self.x @ np.maximum(slope, 0.0) + self.v @ np.maximum(-slope, 0.0)) / (2 * len(x))
-            if grown <= _GROWTH * mu or np.all(inside == 0.5 * self.r):
+            # numbers beyond the range of floats end the loop too
+            if not grown > _GROWTH * mu or np.all(inside == 0.5 * self.r):
                 break
             mu = grown
         mu = max(mu, grown)
@@ -136,6 +137,9 @@ class _InteriorPoint:
         if factor is None:
             return False
         ones = factor.solve(np.ones(len(e))) if self.machine.balanced else None
+        if ones is not None and not ones.sum() > 0:
+            # the system is singular to rounding
+            return False
 
         def solve(comp_z, comp_w):
             rhs = comp_z / x - comp_w / v - residual

@@ -19,6 +19,8 @@ tolerances needs about half as many.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numba import config, njit, types
 from numba.extending import intrinsic
@@ -213,14 +215,12 @@ def ascend(M, scale, have, diag, lo, hi, eps, a, G, up, low, tol, relax, max_ste
 def balance(a, lo, hi, total, free):
     """Bring sum a to ``total``: each free coefficient by its share of their room, then all of them by theirs.
 
-    What rounding leaves goes to the roomiest, of the free ones where there are such. Sums are compensated.
+    Sums are compensated; `settle` makes the last of them exact.
 
     Sets: a, of shape (n,), within its bounds lo and hi.
     """
     n = a.shape[0]
     excess = compensated_sum(a, -total)
-    if excess == 0.0:
-        return
     # a sum that is zero but for rounding is no reason to move more than one coefficient
     rounding = ROUNDING * np.abs(a).sum()
     for everyone in (False, True):
@@ -238,14 +238,58 @@ def balance(a, lo, hi, total, free):
         excess = compensated_sum(a, -total)
         if part < 1.0:
             break
-    everyone = not free.any()
-    roomiest, best = 0, -1.0
-    for i in range(n):
-        if everyone or free[i]:
-            room = a[i] - lo[i] if excess > 0.0 else hi[i] - a[i]
-            if room > best:
-                roomiest, best = i, room
-    a[roomiest] = min(max(a[roomiest] - excess, lo[roomiest]), hi[roomiest])
+    settle(a, lo, hi, total, free)
+
+
+@njit(cache=True, nogil=True)
+def settle(a, lo, hi, total, free):
+    """Round a so that its sum is ``total`` in exact arithmetic, where it was so up to rounding.
+
+    Coefficients become multiples of the last digit of the largest of them, a power of two, within their bounds, and are
+    added up as whole numbers, modulo 2^64. What is left goes to the roomiest, of the free ones where these have room.
+
+    Sets: a, of shape (n,), within its bounds lo <= 0 <= hi.
+    """
+    top = 0.0
+    for i in range(a.shape[0]):
+        top = max(top, abs(a[i]))
+        if not abs(a[i]) < np.inf:
+            return
+    if top == 0.0:
+        return
+    unit, most = last_digit(top), 2.0**53
+    whole = np.rint(np.fmod(total / unit, 2.0**64))
+    rest = -np.int64(whole - math.copysign(2.0**64, whole) if abs(whole) >= 2.0**63 else whole)
+    for i in range(a.shape[0]):
+        x = np.rint(a[i] / unit)
+        if x * unit > hi[i]:
+            x -= 1.0
+        elif x * unit < lo[i]:
+            x += 1.0
+        a[i] = x * unit
+        rest += np.int64(x)
+    everyone = False
+    while rest != 0:
+        roomiest, best = 0, 0.0
+        for i in range(a.shape[0]):
+            if everyone or free[i]:
+                room = a[i] - lo[i] if rest > 0 else hi[i] - a[i]
+                room = min(np.floor(room / unit), most + (a[i] if rest > 0 else -a[i]) / unit)
+                if room > best:
+                    roomiest, best = i, room
+        if best >= 1.0:
+            move = min(best, float(abs(rest)))
+            a[roomiest] -= move * unit if rest > 0 else -move * unit
+            rest -= np.int64(move) if rest > 0 else -np.int64(move)
+        elif everyone:
+            return
+        everyone = best < 1.0
+
+
+@njit(cache=True, nogil=True)
+def last_digit(top):
+    """Return the power of two of which ``top``, and smaller numbers rounded to it, have at most 2^53."""
+    return math.ldexp(1.0, max(math.frexp(top)[1] - 53, -1074))
 
 
 @njit(cache=True, nogil=True)

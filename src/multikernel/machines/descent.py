@@ -67,6 +67,7 @@ class Descent(Machine):
     def __init__(self, machine: Machine, shuffled: bool = True, random_state: int = 0) -> None:
         self.inner = machine
         self.n_samples, self.scale, self.floor = machine.n_samples, machine.scale, machine.floor
+        self.reach = machine.reach
         self.shuffled, self.random_state = shuffled, random_state
         n = self.n_samples
         self.eps, self.total, self.h = 0.0, 0.0, np.zeros(n)
@@ -100,6 +101,9 @@ class Descent(Machine):
     def primal(self, f, quad, accuracy=0.0, a=None):
         return self.inner.primal(f, quad, accuracy, a)
 
+    def risk(self, out, b, error):
+        return self.inner.risk(out, b, error)
+
     def solve(self, combined, a, f, accuracy):
         """Epochs until the gap is below ``accuracy``; where many do not reach it, the machine's own factorisations."""
         few = self.n_samples <= combined.host_limit
@@ -132,6 +136,8 @@ class Epochs:
         The coefficients as they are; feasible but for their sum.
     b : float
         Multiplier of the sum.
+    moved : ndarray of shape (n,)
+        Sum of the sizes of all moves of each coefficient, and of what the tables were rounded by meanwhile.
     """
 
     def __init__(
@@ -151,7 +157,7 @@ class Epochs:
         self.b += self.ra
         self.rng = np.random.default_rng(machine.random_state)
         self.rows = self._movable(f)
-        self.count = 0
+        self.count, self.moved = 0, np.zeros(machine.n_samples)
 
     @property
     def a(self) -> np.ndarray:
@@ -224,9 +230,12 @@ class Epochs:
                 tables.add(chosen[changed], step[changed])
                 tables.coef[chosen[changed]] = new[changed]
                 self.excess += float(step.sum())
+                self.moved[chosen] += np.abs(step)
                 if self.centred:
                     self.ra += float(r @ step)
         self.count += 1
+        # each block of rows rounds the tables once more
+        self.moved += np.abs(tables.coef) / size
         if m.balanced:
             self.excess = float(tables.coef.sum()) - m.total
             self.b += self.rho * self.excess

@@ -58,6 +58,7 @@ class OneClass(BoxMachine):
         self.hi = weight / (nu * weight.sum())
         self.scale = float(size)
         self.floor = _ZERO * self.scale / self.n_samples
+        self.reach = 0.0
 
     def start(self):
         # the first samples at their bound, as many as the sum asks for: few rows, and few coefficients to move
@@ -66,5 +67,9 @@ class OneClass(BoxMachine):
 
     def primal(self, f, quad, accuracy=0.0, a=None):
         rho = piecewise_minimiser(f, self.hi, -1.0)
-        # f = 0 with rho = 0 has the value zero: the optimum is never above it
-        return min(0.5 * quad - rho + float(self.hi @ np.maximum(0.0, rho - f)), 0.0), -rho
+        return 0.5 * quad - rho + float(self.hi @ np.maximum(0.0, rho - f)), -rho
+
+    def risk(self, out, b, error):
+        outside = float(self.hi @ np.maximum(0.0, error - out))
+        # the rounding of the sum, before b cancels most of it
+        return outside * (1.0 + self.n_samples * float(np.finfo(float).eps)) + b

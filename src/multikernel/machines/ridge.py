@@ -15,6 +15,7 @@ from multikernel.gram.base import Outputs
 from multikernel.gram.combined import Combined
 from multikernel.losses import Squared
 from multikernel.machines.base import FLOOR, STEPS, Curvature, Machine
+from multikernel.machines.box_loops import settle
 from multikernel.machines.weighted_inverse import WeightedInverse
 
 
@@ -59,6 +60,7 @@ class Ridge(Machine):
         size = float(np.sum(self.C * self.Y**2))
         self.scale = size if size > 0 else float(self.C.sum())
         self.floor = FLOOR * self.scale
+        self.targets, self.reach = Y, float(np.abs(Y).max())
 
     def start(self):
         return np.zeros_like(self.Y)
@@ -67,13 +69,22 @@ class Ridge(Machine):
         return -float(np.sum(self.loss.conjugate(a, self.Y)))
 
     def make_feasible(self, a):
-        return a - self.C * (a.sum(axis=0) / self.C.sum()) if self.balanced else a
+        if not self.balanced:
+            return a
+        a = np.asfortranarray(a - self.C * (a.sum(axis=0) / self.C.sum()))
+        far, free = np.full(self.n_samples, np.inf), np.ones(self.n_samples, bool)
+        for column in a.reshape(self.n_samples, -1, order="F").T:
+            settle(column, -far, far, 0.0, free)
+        return np.ascontiguousarray(a)
 
     def primal(self, f, quad, accuracy=0.0, a=None):
         b = self._mean(self.Y - f)
         value = 0.5 * quad + float(np.sum(self.loss.value(f + b, self.Y)))
         b = b + self.shift
         return value, float(b) if np.ndim(b) == 0 else b
+
+    def risk(self, out, b, error):
+        return float(np.sum(self.loss.value(out + np.where(out < self.targets, -error, error), self.targets)))
 
     def _mean(self, X: np.ndarray) -> np.ndarray:
         """Return the best intercepts for the residuals X: their means weighted by C, zero without intercepts."""

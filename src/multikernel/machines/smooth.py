@@ -18,10 +18,11 @@ import numpy as np
 
 from multikernel.gram.base import Outputs
 from multikernel.gram.combined import Combined
-from multikernel.losses import Loss, SquaredHinge
+from multikernel.losses import Huber, Loss, SquaredHinge
 from multikernel.losses.base import FAR
 from multikernel.machines.base import FLOOR, MOST_FACTORISATIONS, PATIENCE, Curvature, Machine
 from multikernel.machines.box_interior import solve_inside
+from multikernel.machines.box_loops import settle
 from multikernel.machines.weighted_inverse import WeightedInverse
 
 
@@ -62,13 +63,17 @@ class Smooth(Machine):
         self.C = np.broadcast_to(np.asarray(C, float), self.y.shape)
         self.balanced = fit_intercept
         self.n_samples = len(self.y)
-        if isinstance(loss, SquaredHinge):
-            self.p, self.h = self.y, 0.5 / (self.C * loss.C)
+        # losses with a kink in their slope, whose conjugate is 1/2 h a^2 - p a between bounds
+        self.bounded = isinstance(loss, (SquaredHinge, Huber))
+        if isinstance(loss, (SquaredHinge, Huber)):
+            self.p, self.h = self.y, (1.0 if isinstance(loss, Huber) else 0.5) / (self.C * loss.C)
         lo, hi = loss.domain(self.y)
-        self.lo, self.hi = self.C * lo, self.C * hi
+        # not beyond the domain of the conjugate by the rounding of the product
+        self.lo, self.hi = (np.where(np.isinf(end), end, np.nextafter(self.C * end, 0.0)) for end in (lo, hi))
         start = float(np.abs(self.value(np.zeros(self.n_samples))).sum())
         self.scale = start if 0 < start < np.inf else float(self.C.sum())
         self.floor = FLOOR * self.scale
+        self.reach = float(np.abs(self.y).max()) + loss.steepness
 
     def value(self, f: np.ndarray) -> np.ndarray:
         """Return the loss of each sample."""
@@ -89,11 +94,15 @@ class Smooth(Machine):
         return self.make_feasible(np.zeros(self.n_samples))
 
     def dual(self, a):
-        return -float(np.sum(self.C * self.loss.conjugate(a / self.C, self.y)))
+        with np.errstate(over="ignore"):
+            return -float(np.sum(self.C * self.loss.conjugate(a / self.C, self.y)))
 
     def primal(self, f, quad, accuracy=0.0, a=None):
         b = self.best_intercept(f)
         return 0.5 * quad + float(self.value(f + b).sum()), b
+
+    def risk(self, out, b, error):
+        return float(np.maximum(self.value(out - error), self.value(out + error)).sum())
 
     def make_feasible(self, a):
         if not self.balanced:
@@ -109,10 +118,7 @@ class Smooth(Machine):
         # the sum falls in t
         t = _root(lambda t: -float(moved(t).sum()), rate, 0.0, 1e-15 * float(np.abs(a).sum()))
         a = moved(t)
-        excess = a.sum()
-        room = a - self.lo if excess > 0 else self.hi - a
-        most = int(np.argmax(room))
-        a[most] = np.clip(a[most] - excess, self.lo[most], self.hi[most])
+        settle(a, self.lo, self.hi, 0.0, (a > self.lo) & (a < self.hi))
         return a
 
     def best_intercept(self, f: np.ndarray, near: float = 0.0) -> float:
@@ -127,11 +133,11 @@ class Smooth(Machine):
     def solve(self, combined, a, f, accuracy):
         """Newton steps with line search until the gap of the repaired a is below ``accuracy``.
 
-        The squared hinge has kinks in its slope: where a few steps are not enough, its dual, a quadratic programme with
+        Where a few steps are not enough for a loss with kinks in its slope, its dual, a quadratic programme with
         bounds, is solved by an interior-point method.
         """
-        b, bounded = self.best_intercept(f), isinstance(self.loss, SquaredHinge)
-        for step in range(PATIENCE if bounded else MOST_FACTORISATIONS):
+        b = self.best_intercept(f)
+        for step in range(PATIENCE if self.bounded else MOST_FACTORISATIONS):
             feasible = self.make_feasible(a)
             there = f if np.array_equal(feasible, a) else f + combined.apply(feasible - a)
             if step and self._inner_gap(feasible, there, b) <= accuracy:
@@ -140,7 +146,7 @@ class Smooth(Machine):
             if not progress:
                 break
         a = self.make_feasible(a)
-        return solve_inside(self, combined, a, combined.apply(a), accuracy)[0] if bounded else a
+        return solve_inside(self, combined, a, combined.apply(a), accuracy)[0] if self.bounded else a
 
     def _inner_gap(self, a: np.ndarray, f: np.ndarray, b: float) -> float:
         """Sum over samples of l_i(f_i + b) + l_i*(-a_i) + a_i f_i, b the best intercept, looked for near ``b``."""

@@ -56,6 +56,9 @@ class SVC(BoxMachine):
         b = self.loss.best_intercept(f, self.y) if self.balanced else 0.0
         return 0.5 * quad + float(self.loss.value(f + b, self.y).sum()), b
 
+    def risk(self, out, b, error):
+        return float(self.loss.value(out - self.y * error, self.y).sum())
+
     def fit(self, K: np.ndarray, start: SVCFit | None = None, tol: float = 1e-3) -> SVCFit:
         """Train on one kernel matrix alone, to the violation ``tol`` of the optimality conditions.
 

@@ -58,7 +58,12 @@ class SVR(BoxMachine):
         # loss of the constant zero; where all targets are equal any size will do
         self.scale = float(self.C @ (np.abs(self.p) + self.eps)) or float(self.C.sum())
         self.floor = FLOOR * self.scale
+        self.reach = float(np.abs(self.y).max()) + self.eps
 
     def primal(self, f, quad, accuracy=0.0, a=None):
         b = self.loss.best_intercept(f, self.p) if self.balanced else 0.0
         return 0.5 * quad + float(self.loss.value(f + b, self.p).sum()), b + self.shift
+
+    def risk(self, out, b, error):
+        # an error in the direction that the output has from its target
+        return float(self.loss.value(out + np.where(out < self.y, -error, error), self.y).sum())

@@ -238,8 +238,8 @@ class SearchCV(BaseMKL):
         return super()._outputs(X)
 
     def __sklearn_is_fitted__(self) -> bool:
-        """Whether `fit` has searched."""
-        return hasattr(self, "cv_results_")
+        """Whether `fit` has searched and, unless refit=False, trained the model that was chosen."""
+        return hasattr(self, "cv_results_") and (not self.refit or hasattr(self, "model_"))
 
 
 def results_table(points: Sequence[Mapping[str, Any]], folds: Sequence[FoldResult]) -> dict[str, Any]:

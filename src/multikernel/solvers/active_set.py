@@ -62,7 +62,7 @@ class _Run:
         kernels as well; or ``patience`` steps after the bounds of several points together have closed the gap.
         """
         taken = closed = 0
-        while self.best.own_gap > tol * self.best.certificate.size and taken < most and closed < patience:
+        while self.best.own.relative > tol and taken < most and closed < patience:
             if self.last.done or self.last.settled:
                 break
             self.last, _ = next(self._steps)
@@ -150,11 +150,11 @@ class ActiveSet(Solver):
         assert model is not None
         weights[kernels] = model.weights
         point.set_weights(weights)
-        point.set_dual(model.coef, (kernels, model.outputs))
+        point.set_dual(model.coef, (kernels, model.outputs), model.wander)
         point.accuracy = run.point.accuracy
         point.curvature[kernels] = np.minimum(point.curvature[kernels], run.point.curvature)
         # a bound on the problem of the list is one on the whole problem where all kernels are listed
-        lower = run.best.certificate.lower if state.listed.all() else -np.inf
+        lower, mix = (run.best.certificate.lower, run.last.mix) if state.listed.all() else (-np.inf, None)
         extra = {"listed": len(kernels), "inner_steps": taken}
         before, state.gap = state.gap, min(point.certificate.relative, 1.0)
         missing = np.flatnonzero(~state.listed & (point.q > point.beta @ point.q))
@@ -171,4 +171,4 @@ class ActiveSet(Solver):
         same = state.run is run
         done, settled = same and run.last.done, same and run.last.settled
         moved, state.moved = taken > 0 or state.moved, False
-        return Step(lower, extra, done, settled, moved=moved)
+        return Step(lower, mix, extra, done, settled, moved=moved)

@@ -96,7 +96,7 @@ class Alternating(Solver):
             lower, upper = memory.step(point, accuracy)
             if upper < state.upper:
                 state.last, state.upper = (point.beta, point.q), upper
-            return Step(lower)
+            return Step(lower, memory.cuts.mix)
         old = None if state.last is None else state.last[0]
         if state.last is not None:
             beta = mixing.closed_form(*state.last)

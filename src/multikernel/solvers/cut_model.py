@@ -52,21 +52,26 @@ class CutModel:
         self.kept = KeptRows(mixing)
         self.g: list[float] = []
         self.q: list[np.ndarray] = []
+        self.a: list[np.ndarray | float] = []
+        # the best bound so far, and the mix of coefficients of which it is one
+        self.lower = -np.inf
+        self.mix: np.ndarray | None = None
         # the time at which each cut was added or last had a multiplier
         self._needed: list[int] = []
         self._clock = 0
 
-    def add(self, g: float, q: np.ndarray) -> None:
+    def add(self, g: float, q: np.ndarray, a: np.ndarray | float = 0.0) -> None:
         """Add the cut of one feasible a, unless the model has it already."""
         if g in self.g and any(g == h and np.array_equal(q, r) for h, r in zip(self.g, self.q, strict=True)):
             return
         if self.limit is not None and len(self.g) >= self.limit:
             oldest = int(np.argmin(self._needed))
-            for column in (self.g, self.q, self._needed):
+            for column in (self.g, self.q, self.a, self._needed):
                 del column[oldest]
         self._clock += 1
         self.g.append(g)
         self.q.append(q.copy())
+        self.a.append(a)
         self._needed.append(self._clock)
 
     def bound(self, multipliers: np.ndarray) -> float:
@@ -78,7 +83,10 @@ class CutModel:
         self._clock += 1
         for t in np.flatnonzero(lam > 1e-9):
             self._needed[t] = self._clock
-        return float(lam @ np.array(self.g) - 0.5 * self.mixing.support(lam @ np.array(self.q))[0])
+        value = float(lam @ np.array(self.g) - 0.5 * self.mixing.support(lam @ np.array(self.q))[0])
+        if value > self.lower:
+            self.lower, self.mix = value, np.tensordot(lam, np.array(self.a), 1)
+        return value
 
     def minimise(self, known: np.ndarray | None = None) -> tuple[np.ndarray, float]:
         """Return the weights that minimise the model, and the rigorous bound of their multipliers.
@@ -289,7 +297,7 @@ class InOut:
 
     def observe(self, point: Point) -> float:
         """Add the cut of the point, remember its weights if its primal value is the smallest, and return that value."""
-        self.cuts.add(point.problem.machine.dual(point.a), point.q)
+        self.cuts.add(point.problem.machine.dual(point.a), point.q, point.a)
         upper = point.certificate.upper
         if upper < self.upper:
             self.upper, self.beta = upper, point.beta

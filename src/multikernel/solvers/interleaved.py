@@ -84,7 +84,7 @@ class Interleaved(Solver):
             # a mix of the coefficients met so far certifies better than the last ones
             lower = -np.inf if state.fixed else state.memory.cuts.minimise()[1]
         self._judge(point, state, max(lower, certificate.lower))
-        return Step(lower, extra)
+        return Step(lower, state.memory.cuts.mix, extra)
 
     def _interleave(self, point: Point) -> float:
         """Take a few epochs; return the processor seconds of one."""
@@ -98,6 +98,7 @@ class Interleaved(Solver):
                 epochs.refresh()
             epochs.run()
         seconds = (time.thread_time() - began) / self.epochs
+        point.wander = point.wander + point.sizes(epochs.moved)
         point.set_dual(epochs.finish())
         return seconds
 

@@ -71,4 +71,4 @@ class Level(Solver):
             point.set_weights(beta)
         point.solve(self.inner * inner_accuracy(certificate, state.tol))
         memory.observe(point)
-        return Step(lower)
+        return Step(lower, memory.cuts.mix)

@@ -119,7 +119,7 @@ class Newton(Solver):
         if state.near:
             state.near = False
             self._from_the_simplex(point, state)
-            return Step(self._judge(point, state, certificate.lower))
+            return Step(self._judge(point, state, certificate.lower), state.memory.cuts.mix)
         gap = certificate.relative
         accuracy = self.inner * max(certificate.gap, 0.3 * state.tol * certificate.size)
         # whole solutions are few: one before a closed-form step, one after
@@ -137,7 +137,7 @@ class Newton(Solver):
                 # its steps would leave at zero what second-order ones have dropped
                 point.set_weights(point.problem.mixing.reactivate(point.beta, point.q, _BACK))
             lower = _REST.step(point, state.rest, certificate).lower
-        return Step(self._judge(point, state, max(certificate.lower, lower)))
+        return Step(self._judge(point, state, max(certificate.lower, lower)), state.memory.cuts.mix)
 
     def _from_the_simplex(self, point: Point, state: _State) -> None:
         """Move to the solution on the simplex, which every ball contains and a ball of norm near one hardly exceeds."""
@@ -148,7 +148,7 @@ class Newton(Solver):
                 break
         assert best.model is not None
         point.set_weights(mixing.scale_to_boundary(best.model.weights))
-        point.set_dual(best.model.coef, (np.arange(len(point.beta)), best.model.outputs))
+        point.set_dual(best.model.coef, (np.arange(len(point.beta)), best.model.outputs), best.model.wander)
 
     def _interleave(self, point: Point, state: _State, accuracy: float) -> None:
         if state.epochs or state.weights_first:
@@ -167,10 +167,18 @@ class Newton(Solver):
         if state.fixed:
             point.solve(0.3 * state.tol * point.certificate.size)
             return
-        c = cast(HasCurvature, machine).curvature(point.combined, point.a, point.f, point.outputs, rough=gap > _SINGLE)
-        # the quadratic model is minimised over beta + part (B - beta): below one, no weight is set to zero at once
-        part = state.part
-        move = part * (cast(HasNewtonStep, mixing).newton_step(point.beta, point.q, part * c.H) - point.beta)
+        curvature, newton_step, part = (
+            cast(HasCurvature, machine).curvature, cast(HasNewtonStep, mixing).newton_step, state.part,
+        )  # fmt: skip
+        try:
+            c = curvature(point.combined, point.a, point.f, point.outputs, rough=gap > _SINGLE)
+            # the quadratic model is minimised over beta + part (B - beta): below one, no weight is set to zero at once
+            move = part * (newton_step(point.beta, point.q, part * c.H) - point.beta)
+        except np.linalg.LinAlgError:
+            # no ridge makes the system one that can be solved
+            point.set_weights(mixing.closed_form(point.beta, point.q))
+            point.solve(accuracy)
+            return
         fall = 0.5 * float(move @ (point.q - c.H @ move))
         if part < 1.0:
             # so exact that the fall of J can be compared with that of the model

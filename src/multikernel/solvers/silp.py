@@ -159,9 +159,9 @@ class SILP(Solver):
             point.set_weights(beta)
         self._inner(point, state, self.inner * inner_accuracy(certificate, state.tol))
         g, q = point.problem.machine.dual(point.a), point.q
-        cuts.add(g, q)
+        cuts.add(g, q, point.a)
         violation = abs(1.0 - (g - 0.5 * float(point.beta @ q)) / state.theta) if state.theta else np.inf
-        return Step(lower, {"violation": violation}, settled=settled)
+        return Step(lower, cuts.mix, {"violation": violation}, settled=settled)
 
     def _inner(self, point: Point, state: _State, accuracy: float) -> None:
         """Solve the problem at the current weights."""

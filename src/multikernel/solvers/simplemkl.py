@@ -85,7 +85,7 @@ class SimpleMKL(Solver):
             lower, upper = state.memory.step(point, accuracy)
             if upper < state.here.upper:
                 state.here = _Place(point.beta, point.a, point.q, upper)
-            return Step(lower)
+            return Step(lower, state.memory.cuts.mix)
         there = self._descend(point, state, state.here, accuracy)
         if there.upper >= state.here.upper:
             state.inner = max(0.3 * state.inner, FINEST)

@@ -59,5 +59,5 @@ class SIP(Solver):
             lower = cuts.bound(multipliers)
             point.set_weights(beta)
         point.solve(self.inner * inner_accuracy(certificate, state.tol))
-        cuts.add(point.problem.machine.dual(point.a), point.q)
-        return Step(lower)
+        cuts.add(point.problem.machine.dual(point.a), point.q, point.a)
+        return Step(lower, cuts.mix)

@@ -18,9 +18,11 @@ The paper prints e log(|I| + |J|) for m, which is smaller: its proof allows inte
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from multikernel.estimators.validation import check_vector
 from multikernel.kernels.base import is_real
 
 
@@ -63,6 +65,14 @@ def margin_loss(scores: np.ndarray, codes: np.ndarray, rho: float = 1.0) -> floa
     >>> round(margin_loss(scores, np.array([0, 0, 1])), 3), round(margin_loss(scores, np.array([0, 0, 1]), 0.0), 3)
     (0.667, 0.333)
     """
+    scores, codes = np.asarray(scores), np.asarray(codes)
+    numbers = scores.ndim == 2 and scores.dtype.kind in "biuf"
+    if not (numbers and codes.shape == (len(scores),) and codes.dtype.kind in "iu"):
+        raise ValueError(
+            f"The 'scores' and 'codes' of a margin loss must be numbers of shape (n, c) and n classes. Got "
+            f"{scores.dtype} of shape {scores.shape} and {codes.dtype} of shape {codes.shape} instead."
+        )
+    _check_numbers(rho=rho)
     at = np.arange(len(codes))
     others = scores.astype(float)
     others[at, codes] = -np.inf
@@ -79,6 +89,7 @@ def confidence_term(n: int, delta: float = 0.05) -> float:
     """
     if not (is_real(delta) and 0 < delta < 1):
         raise ValueError(f"The 'delta' of a bound must be a number between 0 and 1. Got {delta!r} instead.")
+    _check_numbers(n=n)
     if not n >= 1:
         raise ValueError(f"The 'n' of a bound must be a positive number of samples. Got {n!r} instead.")
     return float(3.0 * np.sqrt(np.log(2.0 / delta) / (2.0 * n)))
@@ -106,6 +117,7 @@ def margin_bound(loss: float, rademacher: float, c: int, n: int, rho: float = 1.
     """
     if not (is_real(rho) and rho > 0):
         raise ValueError(f"The 'rho' of a bound must be a positive number. Got {rho!r} instead.")
+    _check_numbers(loss=loss, rademacher=rademacher, c=c)
     return Bound(loss, 2.0 * c**2 / rho * rademacher, confidence_term(n, delta))
 
 
@@ -128,7 +140,13 @@ def trace_term(gamma: np.ndarray, traces: np.ndarray, gamma0: float) -> tuple[fl
     >>> trace_term(gamma, traces, -np.inf), trace_term(gamma, traces, 0.3), trace_term(gamma, traces, 0.5)
     ((200.0, 2, 0), (150.0, 1, 1), (100.0, 1, 1))
     """
-    gamma, traces = np.asarray(gamma, float), np.asarray(traces, float)
+    gamma = check_vector(
+        gamma, np.size(gamma), "The 'gamma' of a bound must be finite numbers, one per kernel", np.isfinite
+    )
+    what = f"The 'traces' of a bound must be {len(gamma)} non-negative numbers, one per kernel"
+    traces = check_vector(traces, len(gamma), what, lambda trace: trace >= 0)
+    if not (is_real(gamma0) or (isinstance(gamma0, float) and gamma0 == -np.inf)):
+        raise ValueError(f"The 'gamma0' of a bound must be a number or -inf. Got {gamma0!r} instead.")
     inside = gamma >= gamma0
     if not inside.any():
         raise ValueError(
@@ -151,6 +169,7 @@ def moment_factor(count: int) -> float:
     >>> moment_factor(1), moment_factor(2), round(moment_factor(100), 3)
     (1.0, 2.0, 12.559)
     """
+    _check_numbers(count=count)
     s = np.arange(1, int(np.ceil(np.log(max(count, 2)))) + 2)
     return float((s * count ** (1.0 / s)).min())
 
@@ -187,6 +206,7 @@ def mixing_bound(
     >>> round(mixing_bound(0.1, Lambda=1.0, T=1000.0, count=3, c=2, n=1000).complexity, 4)
     0.448
     """
+    _check_numbers(Lambda=Lambda, T=T, n=n)
     rademacher = Lambda / n * np.sqrt(23.0 / 22.0 * T * moment_factor(count))
     return margin_bound(loss, float(rademacher), c, n, rho, delta)
 
@@ -206,9 +226,17 @@ def proposition_bound(margin: float, largest_diagonal: float = 1.0) -> float:
     >>> proposition_bound(0.5)
     0.75
     """
+    _check_numbers(margin=margin, largest_diagonal=largest_diagonal)
     if largest_diagonal > 1.0 + 1e-9:
         raise ValueError(
             f"Proposition 1 needs a kernel with K(x, x) <= 1. Got one with {largest_diagonal:.6g} instead: use "
             "normalize='cosine', or divide the kernels by that number."
         )
     return 1.0 - 0.5 * margin
+
+
+def _check_numbers(**values: Any) -> None:
+    """Raise one sentence about the first value that is no number; of these only margins may be negative."""
+    for name, value in values.items():
+        if not is_real(value) or not (value >= 0 or name == "margin"):
+            raise ValueError(f"The '{name}' of a bound must be a number of at least 0. Got {value!r} instead.")

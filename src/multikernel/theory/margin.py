@@ -51,6 +51,10 @@ def kernel_margin(
     >>> kernel_margin([np.eye(4)], y, per_sample=True)
     array([0.5, 0.5, 0.5, 0.5])
     """
+    if not isinstance(per_sample, bool | np.bool_):
+        raise ValueError(
+            f"The 'per_sample' parameter of kernel_margin must be True or False. Got {per_sample!r} instead."
+        )
     table = table_of(stack, y, sample_weight)
     beta = checked_weights(weights, table.n_kernels)
     return table.nearest(beta)[1] if per_sample else table.value(beta)

@@ -145,6 +145,8 @@ def bound_report(
     owner = type(model).__name__
     # checks rho and delta before the work starts; the bound itself comes last
     margin_bound(0.0, 0.0, 2, 1, rho, delta)
+    if not isinstance(verbose, bool | np.bool_):
+        raise ValueError(f"The 'verbose' parameter of bound_report must be True or False. Got {verbose!r} instead.")
     A = np.atleast_2d(getattr(model, "dual_coef_", np.zeros((0, 0))))
     if len(A) != len(getattr(model, "classes_", ())) or np.ndim(model.weights_) != 1 or np.any(model.intercept_):
         raise ValueError(

@@ -114,6 +114,8 @@ class Prepared:
         Kernels that cannot tell samples apart.
     known_psd : bool array (p,)
         Kernels that are positive semidefinite, by construction or by repair.
+    unit : float
+        What the kernels were divided by: a power of two, near the largest k(x, x) where that is far from one.
     projectors : mapping from int to ndarray of shape (n, n)
         P_k of the kernels that were clipped or flipped: k(x, .) becomes k(x, .) P_k.
     """
@@ -126,6 +128,7 @@ class Prepared:
     constant: np.ndarray
     known_psd: np.ndarray
     projectors: Mapping[int, np.ndarray] = field(default_factory=dict)
+    unit: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -169,7 +172,7 @@ Starts = Callable[[Sequence[Target]], Sequence[Start | None]]
 
 @dataclass(frozen=True)
 class Fit:
-    """Trained problems, with the kernels that they were trained on: repaired ones, where some had to be."""
+    """Trained problems, with the kernels that they were trained on, in units of these: `publish` takes them back."""
 
     prepared: Prepared
     targets: tuple[Target, ...]

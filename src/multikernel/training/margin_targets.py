@@ -58,27 +58,29 @@ class MarginClassification(Classification):
         if self.margins is None or self.margins.gram is not prepared.gram or self.norm not in self.margins.largest:
             return self.with_margins(prepared, [self.norm])(prepared)
         largest = self.margins.largest[self.norm]
-        gamma0 = self._level(largest)
+        gamma0, unit = self._level(largest, prepared.unit), prepared.unit
         mixing: Mixing = mixing_for(self.norm)
         if gamma0 > -np.inf:
             mixing = margin_mixing(self.norm, self.margins.table, gamma0, largest)
-        notes = {"gamma0": gamma0, "gamma0_max": largest.value, "margins": self.margins.table}
+        notes = {"gamma0": gamma0 * unit, "gamma0_max": largest.value * unit, "margins": self.margins.table}
         return [replace(target, mixing=mixing, notes=notes) for target in super().__call__(prepared)]
 
-    def _level(self, largest: Largest) -> float:
-        """Return gamma0, or raise where no weights have it."""
+    def _level(self, largest: Largest, unit: float) -> float:
+        """Return gamma0 in units of the kernels, or raise where no weights have it."""
         top = largest.value
         if self.gamma0_fraction is not None:
             gamma0 = top - (1.0 - float(self.gamma0_fraction)) * abs(top)
         else:
-            gamma0 = top if isinstance(self.gamma0, str) else float(self.gamma0)
+            gamma0 = top if isinstance(self.gamma0, str) else float(self.gamma0) / unit
         if gamma0 > largest.bound + 1e-9 * abs(largest.bound):
             raise ValueError(
-                f"The 'gamma0' parameter of {self.owner} must be at most {top:.9g}, the largest kernel margin of "
-                f"weights of norm {self.norm:g}. Got {self.gamma0!r} instead."
+                f"The 'gamma0' parameter of {self.owner} must be at most {top * unit:.9g}, the largest kernel margin "
+                f"of weights of norm {self.norm:g}. Got {float(self.gamma0):g} instead."
             )
         if self.norm > 1 and gamma0 > -np.inf and (gamma0 < 0 or not largest.positive):
-            what = f"gamma0={gamma0:.4g}" if largest.positive else "kernels of which no mix has a positive margin"
+            what = (
+                f"gamma0={gamma0 * unit:.4g}" if largest.positive else "kernels of which no mix has a positive margin"
+            )
             raise ValueError(
                 f"The 'norm' parameter of {self.owner} must be 1 where the margin is negative: the set ||weights|| <= "
                 f"1 would hold weights of zero. Got norm={self.norm:g} with {what} instead."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -75,9 +75,9 @@ class Model:
 
 def publish(fit: Fit) -> Model:
     """Return the model of a fit."""
-    prepared, whole, found = fit.prepared, fit.prepared.gram, fit.solutions
+    prepared, whole = fit.prepared, fit.prepared.gram
     n = whole.n_samples
-    columns, shares, adjusted, mixed = [], [], [], []
+    columns, shares, found, mixed = [], [], [], []
     for target, solution in zip(fit.targets, fit.solutions, strict=True):
         rows = slice(None) if target.samples is None else target.samples
         column = np.zeros((n, *solution.dual_coef.shape[1:]))
@@ -86,10 +86,17 @@ def publish(fit: Fit) -> Model:
         weight = None if prepared.weight is None else prepared.weight[rows]
         gram = None if target.classes is None else gram_of(target, whole)
         shares.append(contributions(solution.weights, solution.outputs, weight, gram))
-        adjusted.append(solution if target.adjust is None else target.adjust(target, solution, whole.dtype))
+        if target.adjust is not None:
+            solution = target.adjust(target, solution, whole.dtype)
+        if prepared.unit != 1.0:
+            fixed = target.machine.total != 0.0
+            columns[-1] = columns[-1] / (1.0 if fixed else prepared.unit)
+            intercept = solution.intercept * (prepared.unit if fixed else 1.0)
+            solution = replace(solution, intercept=intercept, **in_units(vars(solution), fixed, prepared.unit))
+        found.append(solution)
         mixed.append(np.repeat(solution.weights[None], np.size(solution.intercept), axis=0))
     coef = columns[0] if len(columns) == 1 else np.hstack(columns)
-    intercepts = np.concatenate([np.ravel(solution.intercept) for solution in adjusted])
+    intercepts = np.concatenate([np.ravel(solution.intercept) for solution in found])
     products = fit.targets[0].classes
     per_column = np.concatenate(mixed) if products is None else products.mixed(found[0].weights)
     expansion = expand(prepared, per_column, coef, intercepts, all([target.balanced for target in fit.targets]))
@@ -119,6 +126,27 @@ def publish(fit: Fit) -> Model:
         expansion, several["weights_"], support, own, intercepts, several["duality_gap_"], tuple(several["status_"]),
         attributes,
     )  # fmt: skip
+
+
+def in_units(values: Mapping[str, Any], fixed: bool, unit: float) -> dict[str, Any]:
+    """Return those values of a run that are in units of the objective, for kernels that are ``unit`` times as large.
+
+    Parameters
+    ----------
+    values : mapping
+        A row of the history, or the fields of a solution with its history.
+    fixed : bool
+        Whether the sum of the coefficients is fixed, and not their costs.
+    unit : float
+        A power of two.
+    """
+    factor, out = unit if fixed else 1.0 / unit, {}
+    for name in {"upper", "lower", "primal"} & values.keys():
+        value = values[name]
+        out[name] = [each * factor for each in value] if isinstance(value, list) else value * factor
+    if "history" in values:
+        out["history"] = {**values["history"], **in_units(values["history"], fixed, unit)}
+    return out
 
 
 def gram_of(target: Target, whole: Gram) -> Gram:

@@ -148,6 +148,7 @@ class Classification:
         """Return the problems on the prepared kernels."""
         products = None
         cost = sample_costs(self.owner, self.C, self.class_weight, self.classes, self.codes, self.weight)
+        cost = cost * prepared.unit
         if self.output_kernels is not None:
             products = class_kernels(self.output_kernels, self.classes, prepared.names, self.owner)
             if prepared.gram.kind == "torch":
@@ -283,7 +284,7 @@ class Regression:
                 "loss='squared', sklearn.multioutput.MultiOutputRegressor or one fit for each."
             )
         cost = np.full(len(self.y), float(self.C)) if self.weight is None else self.C * self.weight
-        machine = machine_for(loss, self.y, cost, self.fit_intercept)
+        machine = machine_for(loss, self.y, cost * prepared.unit, self.fit_intercept)
         machine = Descent(machine) if prepared.gram.kind == "features" else machine
         return [Target(machine, mixing_for(self.norm), "regression", self.fit_intercept)]
 

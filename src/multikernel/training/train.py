@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
@@ -14,8 +15,11 @@ from multikernel.solution import INTERRUPTED, Solution
 from multikernel.solve import solve
 from multikernel.training.core import Fit, Prepared, Settings, Starts, Target, Targets
 from multikernel.training.progress import progress
-from multikernel.training.publish import expand, gram_of
+from multikernel.training.publish import expand, gram_of, in_units
 from multikernel.training.repair import repaired_if_met
+
+# exponent of two of the largest k(x, x) from which on kernels are divided by it: one view more against other numbers
+_FAR = 16
 
 
 def train(prepared: Prepared, targets: Targets, settings: Settings, starts: Starts | None = None) -> Fit:
@@ -37,6 +41,11 @@ def train(prepared: Prepared, targets: Targets, settings: Settings, starts: Star
     Fit
         One solution for each problem; after Ctrl-C the best one found, and the starts of the problems not reached.
     """
+    far = math.frexp(float(prepared.gram.diag().max()))[1]
+    if abs(far) > _FAR:
+        # (s K, C / s) has the weights and outputs of (K, C): in this unit nothing overflows, and nothing is rounded
+        unit = 2.0 ** max(min(far, 1000), -1000)
+        prepared = replace(prepared, gram=prepared.gram.rescaled(1.0 / unit), unit=unit * prepared.unit)
     while True:
         made = targets(prepared)
         begin = [None] * len(made) if starts is None else starts(made)
@@ -78,9 +87,12 @@ def _watch(
     """Return what the solver calls after each iteration: the progress shown, then the user's callback."""
 
     def tell(row: dict) -> None:
+        a, intercept, fixed = row.pop("coef"), np.ravel(row.pop("intercept")), target.machine.total != 0.0
+        if prepared.unit != 1.0:
+            a, intercept = a / (1.0 if fixed else prepared.unit), intercept * (prepared.unit if fixed else 1.0)
+            row |= in_units({name: row[name] for name in ("upper", "lower", "primal")}, fixed, prepared.unit)
         if show is not None:
             show(row)
-        a, intercept = row.pop("coef"), np.ravel(row.pop("intercept"))
 
         def evaluate(X: Any, n_threads: int = 1) -> np.ndarray:
             coef = np.zeros((prepared.gram.n_samples, len(intercept)))
@@ -103,7 +115,10 @@ def from_fit(previous: Fit, targets: Sequence[Target]) -> list[Start | None]:
         a, b, outputs = target.machine.warm_start(old.machine, solution.dual_coef, solution.outputs)
         same = target.mixing.norm == old.mixing.norm
         weights = solution.weights if same else target.mixing.scale_to_boundary(solution.weights)
-        starts.append(Start(weights, a, (b, outputs)))
+        # multiples of outputs have multiples of their rounding, and a few roundings more
+        ratio = max(1.0, target.machine.scale / old.machine.scale)
+        wander = (ratio + 8.0 / len(b)) * solution.wander
+        starts.append(Start(weights, a, (b, outputs), wander))
     return starts
 
 

@@ -232,7 +232,7 @@ def regularised(gram: Gram, beta: np.ndarray, lam: float, weight: np.ndarray, to
     """
     if lam == 1:
         return None
-    dtype = np.float64 if tol**2 < np.finfo(gram.dtype).eps else gram.dtype
+    dtype = np.float64 if tol * tol < np.finfo(gram.dtype).eps else gram.dtype
     matrix = combined_kernel(gram, (1.0 - lam) * beta, dtype)
     matrix.flat[:: len(matrix) + 1] += lam / weight
     return matrix
@@ -293,11 +293,11 @@ def nearest_points(
     recorder, interrupted = Recorder(tell), False
     try:
         while found is None or (found.status == STALLED and matrix is not None and accuracy > finest):
-            if matrix is None:
-                a = weight * np.where(y > 0, 1.0 / sums[0], -1.0 / sums[1])
-            else:
+            a = weight * np.where(y > 0, 1.0 / sums[0], -1.0 / sums[1])
+            if matrix is not None:
                 fit = machine.fit(matrix, fit, accuracy)
-                a = fit.dual_coef / fit.dual_coef[y > 0].sum()
+                # a rough solution may be zero
+                a = fit.dual_coef / total if (total := float(fit.dual_coef[y > 0].sum())) > 0 else a
             accuracy *= 0.1
             found = _solution(gram.apply(a), a, beta, y, lam, weight, tol)
             active = int(np.count_nonzero(beta))

@@ -4,14 +4,18 @@
     a_k  = sum_ij w_i w_j K~_k,ij <T_i, T_j>     |w| = sum_i w_i
 
 w are the sample weights. The first pass gives r and a, the second takes tiles of the upper triangle, centres them in
-float64 and multiplies them as one matrix (kernels by entries) with itself: p^2 n^2 / 2 products.
+float64 and multiplies them as one matrix (kernels by entries) with itself: p^2 n^2 / 2 products. All kernels are
+divided by the same power of two, next to their largest diagonal entry: products of large or small entries neither
+overflow nor vanish. Quotients a_k / sqrt(M_kk), and weights up to a common factor, do not depend on it.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from math import frexp
 
 import numpy as np
 from numba import njit
@@ -26,10 +30,14 @@ _TILE_BYTES = 1 << 20
 
 @dataclass(frozen=True)
 class Products:
-    """Inner products of kernels with each other, M of shape (p, p) or only its diagonal, and with the targets, a."""
+    """Inner products of kernels with each other, M of shape (p, p) or only its diagonal, and with the targets, a.
+
+    All kernels are multiplied by the power of two ``unit``.
+    """
 
     M: np.ndarray
     a: np.ndarray
+    unit: float
 
 
 def kernel_products(
@@ -41,7 +49,7 @@ def kernel_products(
     cross: bool = True,
     tell: Tell = silent,
 ) -> Products:
-    """Multiply kernels with each other and with the target kernel T T'.
+    """Multiply kernels, divided by one power of two, with each other and with the target kernel T T'.
 
     Parameters
     ----------
@@ -63,12 +71,13 @@ def kernel_products(
     >>> import numpy as np
     >>> from multikernel.gram.dense import DenseGram
     >>> x = np.array([[-1.0], [0.0], [1.0]])
-    >>> kernel_products(DenseGram((x @ x.T)[None]), x, np.ones(3)).M
-    array([[4.]])
+    >>> kernel_products(DenseGram((x @ x.T)[None]), x, np.ones(3)).M        # of x x' / 2
+    array([[1.]])
     """
     V = weight[:, None] * T
     F = gram.apply(np.column_stack([weight, V]) if centred else V)
-    a = np.einsum("knm,nm->k", F[:, :, -V.shape[1] :], V)
+    unit = 2.0 ** -max(frexp(np.abs(gram.diag()).max())[1], sys.float_info.min_exp)
+    a = np.einsum("knm,nm->k", unit * F[:, :, -V.shape[1] :], V)
     matrices, scale = _stored(gram)
     shift = np.zeros((gram.n_kernels, gram.n_samples))
     if centred:
@@ -81,10 +90,10 @@ def kernel_products(
     team = team_of(gram)
     each = team.n_threads
     for tiles in _tiles(gram, matrices):
-        M += sum(team.run(partial(_products, tiles[t::each], shift, root, cross) for t in range(each)))
+        M += sum(team.run(partial(_products, tiles[t::each], shift, unit * scale, root, cross) for t in range(each)))
         # the first tile lies on the diagonal
         tell({"done": tiles[0][2].stop, "of": gram.n_samples, "parts": "rows"})
-    return Products(M * (np.multiply.outer(scale, scale) if cross else scale**2), a)
+    return Products(M, a, unit)
 
 
 # a tile: the matrices that it is read from, the number of their first row, its rows and columns, how often it counts
@@ -121,16 +130,18 @@ def _row_tiles(lo: int, hi: int, n: int, wide: int) -> Iterator[tuple[slice, sli
         yield slice(lo, hi), slice(first, min(first + wide, n)), 2.0
 
 
-def _products(tiles: Sequence[Tile], shift: np.ndarray, root: np.ndarray | None, cross: bool) -> np.ndarray:
-    """Centre tiles of all kernels in float64, multiply each with itself, and add up."""
+def _products(
+    tiles: Sequence[Tile], shift: np.ndarray, scale: np.ndarray, root: np.ndarray | None, cross: bool
+) -> np.ndarray:
+    """Centre and scale tiles of all kernels in float64, multiply each with itself, and add up."""
     p = len(shift)
     M = np.zeros((p, p) if cross else p)
     space = np.empty(p * max(((r.stop - r.start) * (c.stop - c.start) for _, _, r, c, _ in tiles), default=0))
     for matrices, first, rows, columns, count in tiles:
         shape = rows.stop - rows.start, columns.stop - columns.start
         X = space[: p * shape[0] * shape[1]].reshape(p, *shape)
-        for tile, K, own in zip(X, matrices, shift, strict=True):
-            centre_tile(K, rows.start - first, columns.start, own[rows], own[columns], tile)
+        for tile, K, own, factor in zip(X, matrices, shift, scale, strict=True):
+            centre_tile(K, rows.start - first, columns.start, own[rows], own[columns], factor, tile)
         if root is not None:
             X *= np.multiply.outer(root[rows], root[columns])
         flat = X.reshape(p, -1)
@@ -139,10 +150,10 @@ def _products(tiles: Sequence[Tile], shift: np.ndarray, root: np.ndarray | None,
 
 
 @njit(cache=True, nogil=True)
-def centre_tile(K, top, left, row_shift, column_shift, out):
-    """out_ij = K[top + i, left + j] - row_shift_i - column_shift_j, in float64."""
+def centre_tile(K, top, left, row_shift, column_shift, factor, out):
+    """out_ij = factor (K[top + i, left + j] - row_shift_i - column_shift_j), in float64."""
     m = out.shape[1]
     for i in range(out.shape[0]):
         x, o, s = K[top + i, left : left + m], out[i], row_shift[i]
         for j in range(m):
-            o[j] = (np.float64(x[j]) - s) - column_shift[j]
+            o[j] = factor * ((np.float64(x[j]) - s) - column_shift[j])

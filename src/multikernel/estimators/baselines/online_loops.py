@@ -186,7 +186,7 @@ def add_violations(K, scale, unit, rows, ids, up, down, d, m, F):
 def visit_kernels(
     rule, K, scale, unit, left, right, slots, order, y, cost, diag, state, limits, squares, F, low, A, sums, late
 ):
-    """Visit the samples ``order``, whose rows of kernel j are K[j][slots], in this order.
+    """Visit the samples ``order``, whose rows of kernel j are ``K[j][slots]``, in this order.
 
     The normalisations are scale (p,), unit (p, n), left and right (p, n, t), the last three empty where there are none.
 

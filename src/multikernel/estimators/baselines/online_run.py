@@ -46,11 +46,14 @@ class Penalty:
 
     def value(self, norms: np.ndarray) -> float:
         """Return h of a predictor whose blocks have these norms."""
-        return 0.5 * self.lam * _norm(norms, self.q / (self.q - 1.0)) ** 2 + self.sparse * float(norms.sum())
+        size = _norm(norms, self.q / (self.q - 1.0))
+        return 0.5 * self.lam * size * size + self.sparse * float(norms.sum())
 
     def conjugate(self, norms: np.ndarray) -> float:
         """Return h* of a theta whose blocks have these norms."""
-        return _norm(np.maximum(norms - self.sparse, 0.0), self.q) ** 2 / (2.0 * self.lam)
+        size = _norm(np.maximum(norms - self.sparse, 0.0), self.q)
+        # a product of floats overflows to infinity, a power raises
+        return size * size / (2.0 * self.lam)
 
     def best_multiple(self, linear: float, norms: np.ndarray) -> float:
         """Return the largest s linear - h*(s theta) over 0 <= s <= 1, theta with blocks of these norms."""

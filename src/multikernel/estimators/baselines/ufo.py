@@ -146,6 +146,13 @@ class UFOMKLClassifier(OnlineMKL):
     ):
         self._store(locals())
 
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        if not isinstance(self.kernels, str):
+            reason = "has no intercept: with linear kernels it cannot prefer one class everywhere"
+            tags.expected_failed_checks["check_class_weight_classifiers"] = reason
+        return tags
+
     def _penalty(self, lam, q):
         return Penalty(lam, float(self.alpha), q)
 

@@ -110,8 +110,11 @@ class Alphabet:
 
 
 DNA = Alphabet("ACGT", "UT")
+"""The four bases of DNA; U is read as T."""
 RNA = Alphabet("ACGU", "TU")
+"""The four bases of RNA; T is read as U."""
 PROTEIN = Alphabet("ACDEFGHIKLMNPQRSTVWY")
+"""The twenty amino acids."""
 _NAMED = {"dna": DNA, "rna": RNA, "protein": PROTEIN}
 
 

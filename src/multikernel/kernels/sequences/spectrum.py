@@ -27,7 +27,7 @@ from math import comb, factorial
 
 import numpy as np
 
-from multikernel.kernels.base import is_integer, require
+from multikernel.kernels.base import is_integer, require, require_truth
 from multikernel.kernels.sequences.base import SequenceKernel, share_rows
 from multikernel.kernels.sequences.kmers import Counts, Pattern, add_lower, add_rows, bytes_of_counts, count_patterns
 from multikernel.kernels.sequences.planes import mirror
@@ -138,6 +138,7 @@ class Spectrum(PatternKernel):
 
     def _learn(self, X, sample_weight, shared):
         require(self, "k", is_integer(self.k) and self.k >= 1, "a positive integer")
+        require_truth(self, "presence", "all_orders")
         super()._learn(X, sample_weight, shared)
 
     def _patterns(self):
@@ -175,6 +176,7 @@ class GappedSpectrum(PatternKernel):
         self.alphabet = alphabet
 
     def _learn(self, X, sample_weight, shared):
+        require_truth(self, "presence")
         try:
             chosen = _chosen(self.mask)
         except (TypeError, ValueError):

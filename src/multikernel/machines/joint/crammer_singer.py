@@ -102,11 +102,6 @@ class CrammerSinger(RowMachine):
             sums=sparse.coo_array((np.ones(len(i)), (i, x)), shape=(n, len(i))), most=self.C,
         )  # fmt: skip
 
-    def _balance(self, a):
-        # without samples of the class its entries have one sign, so that a sum of zero leaves rounding alone
-        super()._balance(a)[:, np.bincount(self.y, minlength=self.n_classes) == 0] = 0.0
-        return a
-
     # ---- the inner problem
 
     def losses(self, f):
@@ -118,3 +113,8 @@ class CrammerSinger(RowMachine):
         margins = f - f[self._own][:, None] + 1.0
         margins[self._own] = 0.0
         return best_biases(margins, self.C, self.y, enough)[0]
+
+    def risk(self, out, b, error):
+        margins = (out + error) - (out - error)[self._own][:, None] + 1.0
+        margins[self._own] = 0.0
+        return float(self.C @ margins.max(axis=1))

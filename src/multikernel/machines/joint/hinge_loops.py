@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from multikernel.machines.box_loops import vmax, vmin
+from multikernel.machines.box_loops import last_digit, vmax, vmin
 
 CONVERGED, NEEDS_ROWS, OUT_OF_STEPS, GO_ON = 0, 1, 2, 3
 
@@ -188,6 +188,7 @@ def hinge_row_steps(
         )  # fmt: skip
         if status != GO_ON:
             return status, steps, m, gap
+        begun = steps
         for j in range(n):
             if top[j] < SHARE * worst:
                 continue
@@ -218,6 +219,9 @@ def hinge_row_steps(
                         S[u] += d
                         t[u] += d * (r[j] - mean - rho[0])
             steps += 1
+        if steps == begun:
+            # all violations are rounding
+            return OUT_OF_STEPS, max_steps, 0, gap
 
 
 @njit(cache=True, nogil=True)
@@ -245,3 +249,61 @@ def add_block(W, at, T):
         row, w = T[at[r]], W[r]
         for s in range(at.shape[0]):
             row[at[s]] += w[s]
+
+
+@njit(cache=True, nogil=True)
+def settle_rows(A, upper, columns):
+    """Round A so that all its rows, and its ``columns`` if asked for, sum to zero in exact arithmetic.
+
+    Entries become multiples of the last digit of the largest, a power of two, and are added up as whole numbers modulo
+    2^64. What is left in a row goes to the entry furthest below its bound; what is left in a column to the roomiest
+    row, of those that have both entries off their bounds where these have room.
+
+    Sets: A, of shape (n, c), at most ``upper``, whose sums were zero up to rounding.
+    """
+    n, c = A.shape
+    top = np.abs(A).max()
+    if not 0.0 < top < np.inf:
+        return
+    # with a digit to spare where no bound keeps the largest entry from growing
+    unit, most = last_digit(2.0 * top if upper.max() == np.inf else top), 2.0**53
+    sums = np.zeros(c, np.int64)
+    for i in range(n):
+        rest = np.int64(0)
+        for u in range(c):
+            x = np.rint(A[i, u] / unit)
+            if x * unit > upper[i, u]:
+                x -= 1.0
+            A[i, u] = x * unit
+            rest += np.int64(x)
+        while rest != 0:
+            low = np.argmin(A[i] - upper[i])
+            move = float(rest) if rest > 0 else max(float(rest), -np.floor((upper[i, low] - A[i, low]) / unit))
+            A[i, low] -= move * unit
+            rest -= np.int64(move)
+        for u in range(c):
+            sums[u] += np.int64(A[i, u] / unit)
+    inner = True
+    while columns and sums.any():
+        give, take = np.argmax(sums), np.argmin(sums)
+        roomiest, best = 0, 0.0
+        for i in range(n):
+            if (
+                not inner
+                or (A[i, give] < upper[i, give] and A[i, take] < 0.0)
+                or (A[i, take] > 0.0 and A[i, give] < 0.0)
+            ):
+                room = min(
+                    np.floor((upper[i, take] - A[i, take]) / unit), most + A[i, give] / unit, most - A[i, take] / unit
+                )
+                if room > best:
+                    roomiest, best = i, room
+        if best >= 1.0:
+            move = min(best, float(min(sums[give], -sums[take])))
+            A[roomiest, give] -= move * unit
+            A[roomiest, take] += move * unit
+            sums[give] -= np.int64(move)
+            sums[take] += np.int64(move)
+        elif not inner:
+            return
+        inner = best >= 1.0

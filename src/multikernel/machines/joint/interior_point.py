@@ -128,8 +128,9 @@ class InteriorPoint:
         self.t = np.where(self.held, g, np.inf).min(axis=1)
         # slacks s and multipliers z = k (s - v), with s z = mu
         mu, v = gap / len(a), np.where(self.held, upper - a, 1.0) - (g - self.t[:, None]) / self.mean
-        root = np.sqrt(v * v + 4.0 * mu / self.mean)
-        s = np.where(self.held, np.where(v > 0, 0.5 * (v + root), 2.0 * mu / self.mean / (root - v)), 1.0)
+        # the larger root of s (s - v) = mu / mean in size, without cancellation, and from it the positive one
+        far = 0.5 * (np.abs(v) + np.sqrt(v * v + 4.0 * mu / self.mean))
+        s = np.where(self.held, np.where(v > 0, far, mu / self.mean / far), 1.0)
         if self.held.all():
             s *= (upper.sum(axis=1) / s.sum(axis=1))[:, None]
         self.S, self.Z = s, self.held * mu / s

@@ -111,6 +111,7 @@ class JointLoss(RowMachine):
         self.linear = (self.upper == 0.0) & (not isinstance(form, Multinomial))
         self.scale = float(self.losses(np.zeros((self.n_samples, self.n_classes))).sum())
         self.floor = FLOOR * self.scale
+        self.reach = 1.0 + form.steepness
 
     @property
     def description(self) -> str:
@@ -142,7 +143,7 @@ class JointLoss(RowMachine):
         shares = np.bincount(self.y, self.C, c) / self.C.sum() if self.balanced else np.full(c, 1.0 / c)
         a = np.outer(-self.C, shares)
         a[self._own] += self.C
-        return a if isinstance(self.loss, Multinomial) else 0.5 * a
+        return self._balance(a if isinstance(self.loss, Multinomial) else 0.5 * a)
 
     def _rescale(self, other, coef):
         """Return the coefficients multiplied by the ratios of the costs."""
@@ -150,8 +151,8 @@ class JointLoss(RowMachine):
 
     def _room(self, a, u, v):
         """Return how much class u may give to class v in each row: more where the conjugate curves less."""
-        D = self.derivatives(a)[1]
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", over="ignore"):
+            D = self.derivatives(a)[1]
             soft = 1.0 / (D[:, u] + D[:, v])
         room = np.minimum(0.5 * (self.upper[:, v] - a[:, v]), soft)
         return np.where(a[:, u] < self.upper[:, u], room, 0.0)
@@ -160,6 +161,12 @@ class JointLoss(RowMachine):
 
     def best_biases(self, f, enough):
         return joint_biases(f, self.C, self.y, self.loss.form, enough)
+
+    def risk(self, out, b, error):
+        # the output of the own class too small, all others too large
+        worst = out + error
+        worst[self._own] = (out - error)[self._own]
+        return float(self.losses(worst).sum())
 
     # ---- second order
 

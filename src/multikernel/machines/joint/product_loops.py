@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from multikernel.machines.joint.hinge_loops import FAR, GO_ON, SHARE, choose_rows, project_row
+from multikernel.machines.joint.hinge_loops import FAR, GO_ON, OUT_OF_STEPS, SHARE, choose_rows, project_row
 
 # projected gradient steps end when one is shorter than this share of the first: more exact rows save no row steps
 _NEAR = 0.05
@@ -112,6 +112,7 @@ def product_row_steps(
         )  # fmt: skip
         if status != GO_ON:
             return status, steps, m, gap
+        begun = steps
         for j in range(n):
             if top[j] < SHARE * worst:
                 continue
@@ -145,6 +146,9 @@ def product_row_steps(
                         if balanced:
                             t[u] += z[u] * (rowmeans[r, j] - grand[r])
             steps += 1
+        if steps == begun:
+            # all violations are rounding
+            return OUT_OF_STEPS, max_steps, 0, gap
 
 
 @njit(cache=True, nogil=True)

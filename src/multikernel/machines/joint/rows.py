@@ -5,7 +5,7 @@
 Given: the classes y, the costs C and, in `solve`, the combined kernel. Returned: coefficients A of shape (n, c). B_i is
 the cost of sample i, or infinity for a loss without that bound. A row step maximises the dual value over one row of A.
 The column sums are kept near zero by an augmented Lagrangian: the biases are its multipliers, and a penalty on the
-squared sums its second part. Coefficients that leave this module have column sums of exactly zero, up to rounding.
+squared sums its second part. Coefficients that leave this module have row and column sums of exactly zero.
 
 References: Crammer & Singer 2001 for the row steps; Zien & Ong 2007, (9), for the set with biases. We differ in the
 multipliers: the references have no biases, or leave them to a general solver.
@@ -18,7 +18,7 @@ import numpy as np
 from multikernel.gram.base import Outputs
 from multikernel.gram.combined import Combined
 from multikernel.machines.base import FLOOR, ON_BOUND, PENALTY, ROUNDING, Curvature, Machine, inner_gap
-from multikernel.machines.joint.hinge_loops import CONVERGED, NEEDS_ROWS, project_rows
+from multikernel.machines.joint.hinge_loops import CONVERGED, NEEDS_ROWS, project_rows, settle_rows
 from multikernel.machines.joint.interior_point import FIRM, interior_point
 from multikernel.machines.joint.newton_systems import ClassBlocksNewtonSystem, DifferencesNewtonSystem
 
@@ -59,6 +59,7 @@ class RowMachine(Machine):
         self.scale = float(self.C.sum())
         self.floor = FLOOR * self.scale
         self._own = np.arange(self.n_samples), self.y
+        self._absent = np.flatnonzero(np.bincount(self.y, minlength=self.n_classes) == 0)
         self.upper = np.zeros((self.n_samples, self.n_classes))
         self.upper[self._own] = self.bounds = self.C
         # linear part of the dual value, that of the hinge
@@ -96,16 +97,17 @@ class RowMachine(Machine):
     def make_feasible(self, a):
         out = np.empty((self.n_samples, self.n_classes))
         project_rows(np.ascontiguousarray(a), self.bounds, self.y, out)
-        return self._balance(out) if self.balanced else out
+        return self._balance(out)
 
     def _balance(self, a: np.ndarray) -> np.ndarray:
         """Make the column sums zero, in place: the class of the largest sum gives to the class of the smallest one.
 
-        An entry may always shrink, and the entries of a class of negative sum are further from their bounds than that
-        sum. So a transfer makes one sum zero, and at most c - 1 transfers are needed in exact arithmetic. Rows that
-        have both entries off their bounds give first.
+        Sums of rows and columns are then zero in exact arithmetic; without biases those of the rows. An entry may
+        always shrink, and the entries of a class of negative sum are further from their bounds than that sum. So a
+        transfer makes one sum zero, and at most c - 1 transfers are needed. Rows that have both entries off their
+        bounds give first.
         """
-        for _ in range(4 * self.n_classes):
+        for _ in range(4 * self.n_classes if self.balanced else 0):
             sums = a.sum(axis=0)
             u, v = int(np.argmax(sums)), int(np.argmin(sums))
             amount = min(sums[u], -sums[v])
@@ -120,6 +122,10 @@ class RowMachine(Machine):
                 amount -= share * total
                 if share < 1.0 and total > 0:
                     break
+        if self.balanced:
+            # entries of a class without samples have one sign: their sum of zero leaves rounding alone
+            a[:, self._absent] = 0.0
+        settle_rows(a, self.upper, self.balanced)
         return a
 
     def _room(self, a: np.ndarray, u: int, v: int) -> np.ndarray:
@@ -290,8 +296,7 @@ class RowSteps:
             if status == NEEDS_ROWS:
                 self.rows.ensure(wanted[:m])
             elif status == CONVERGED or used >= max_steps:
-                a = np.ascontiguousarray(self.A.T)
-                return status, self.machine._balance(a) if self.machine.balanced else a
+                return status, self.machine._balance(np.array(self.A.T, order="C"))
 
     def _loop(self, max_steps: int, wanted: np.ndarray, top: np.ndarray, low: np.ndarray) -> tuple:
         """Call the compiled loop; return its status, steps, number of rows wanted, and gap."""

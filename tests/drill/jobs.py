@@ -1,0 +1,104 @@
+"""Jobs that are worth disturbing: fits of all estimators, searches, a path, comparisons and commands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from sklearn.exceptions import NotFittedError
+from typer.testing import CliRunner
+
+from drill.fits import ESTIMATORS, draw_samples, fit, make, unsound
+from multikernel import MKLClassifier
+from multikernel.cli.app import app
+from multikernel.inspection import compare
+from multikernel.model_selection import mkl_path
+
+# settings in which a fit crosses other code
+VARIANTS = (
+    {}, {"norm": 2.0}, {"loss": "squared_hinge"}, {"loss": "logistic"}, {"gram": "lazy"}, {"gram": "memmap"},
+    {"solver": "silp"},
+    {"solver": "level"}, {"solver": "alternating", "tol": 1e-6}, {"multiclass": "ovo"}, {"n_jobs": 2},
+    {"normalize": ["center", "cosine"]},
+)  # fmt: skip
+EXTRA = ("mkl_path", "compare", "multikernel compare")
+
+
+def draw_job(rng, largest: int = 120) -> tuple[str, Callable[[Path], dict]]:
+    """Return the name of a job on at most so many samples, and the job: it returns what became of it, as plain data."""
+    name = str(rng.choice([*ESTIMATORS, *EXTRA]))
+    variant, classes = VARIANTS[rng.integers(len(VARIANTS))], int(rng.integers(2, 4))
+    seed, n = int(rng.integers(1 << 30)), int(rng.integers(30, largest))
+    if name == "mkl_path":
+        return name, lambda folder: _path(seed, n)
+    if name in EXTRA:
+        return name, lambda folder: _compare(folder, seed, n, name != "compare")
+    own = {key: value for key, value in variant.items() if key != "loss" or name.startswith("MKLClassifier")}
+
+    def job(folder: Path) -> dict:
+        model = make(name, **own)
+        X, y = draw_samples(model, np.random.default_rng(seed), n, classes)
+        return attempt(lambda: fit(model, X, y), lambda: usable(model, X))
+
+    return f"{name} {own or ''}".strip(), job
+
+
+def attempt(run: Callable[[], object], check: Callable[[], str | None]) -> dict:
+    """Run, and return how it ended: "done" or "interrupted", with what is wrong with the result; or the error."""
+    end = "done"
+    try:
+        try:
+            run()
+        except KeyboardInterrupt:
+            end = "interrupted"
+        return {"end": end, "wrong": check()}
+    except Exception as error:
+        return {"end": "error", "error": f"{type(error).__name__}: {error}"[:500]}
+
+
+def usable(model, X) -> str | None:
+    """Return what is wrong with a model after an end of any kind: fitted and sound, or not fitted at all."""
+    try:
+        wrong = unsound(model, X)
+    except NotFittedError:
+        return None
+    return wrong
+
+
+def _path(seed: int, n: int) -> dict:
+    X, y = draw_samples(MKLClassifier(), np.random.default_rng(seed), n)
+    found: list = []
+    return attempt(
+        lambda: found.extend(mkl_path(make("MKLClassifier"), X, y, Cs=[0.1, 1.0, 10.0]).models),
+        lambda: next(filter(None, (usable(model, X) for model in found)), None),
+    )
+
+
+def _compare(folder: Path, seed: int, n: int, command: bool) -> dict:
+    """Compare with a file of results; whatever the end, a second run must finish from that file."""
+    X, y = draw_samples(MKLClassifier(), np.random.default_rng(seed), n)
+    np.savez(folder / "data.npz", X=X, y=y)
+
+    def run(resume: bool = True) -> None:
+        if not command:
+            compare(X, y, ["uniform", "mkl"], cv=2, results=folder / "out" / "results.jsonl", resume=resume, verbose=0)
+            return
+        options = ["--methods", "uniform,mkl", "--cv", "2", "--quiet", "--output", str(folder / "out")]
+        result = CliRunner().invoke(app, ["compare", str(folder / "data.npz"), *options])
+        if result.exit_code == 130 or "Aborted" in result.output or isinstance(result.exception, KeyboardInterrupt):
+            raise KeyboardInterrupt
+        if result.exit_code == 2 and result.output.startswith("Error: "):
+            raise ValueError(" ".join(result.output.split()))
+        if result.exit_code:
+            raise RuntimeError(f"exit status {result.exit_code}: {result.output[-300:]} {result.exception!r}")
+
+    def check() -> str | None:
+        expected = {"results.jsonl", "table.csv", "fits.csv", "comparison.png"}
+        left = {each.name for each in (folder / "out").glob("*")} - expected
+        if left:
+            return f"files left: {sorted(left)}"
+        run()
+        return None
+
+    return attempt(run, check)

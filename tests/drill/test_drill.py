@@ -1,0 +1,87 @@
+"""A slice of the drill in the suite, and the runner itself: seeds, resuming, the page."""
+
+import json
+
+import numpy as np
+import pytest
+
+from drill import Kind, load_kinds
+from drill.run import Results, drill, generator, main, run_case, seconds
+
+KINDS = load_kinds()
+# seed and number of cases, a few seconds in all
+SLICE = {
+    "agreement": (1, 12),
+    "exactness": (0, 5),
+    "invariance": (0, 20),
+    "extremes": (3, 20),
+    "bad input": (0, 100),
+    "files": (0, 100),
+    "interrupts": (5, 3),
+    "scarcity": (0, 4),
+    "growth": (0, 14),
+    "concurrency": (0, 2),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", KINDS)
+def test_a_slice_finds_nothing(name):
+    kind = KINDS[name]
+    if reason := kind.absent():
+        pytest.skip(reason)
+    seed, count = SLICE[name]
+    rows = [run_case(kind, seed, number) for number in range(count)]
+    assert [row for row in rows if row["finding"]] == []
+
+
+def draw(rng):
+    number = int(rng.integers(1000))
+    if number % 7 == 0:
+        raise RuntimeError("seven")
+    return "even" if number % 2 == 0 else "odd", f"found {number}" if number % 5 == 0 else None
+
+
+TOY = Kind("toy", "Numbers.", 1, 40, draw)
+
+
+def test_a_case_depends_on_seed_kind_and_number_alone():
+    one, two = (generator(3, "toy", 5).integers(1 << 30) for _ in range(2))
+    assert one == two != generator(3, "other", 5).integers(1 << 30)
+    rows = [run_case(TOY, 1, number) for number in range(40)]
+    assert {row["label"] for row in rows} >= {"even", "odd"}
+    found = [row["finding"] for row in rows if row["finding"]]
+    assert any(text.startswith("RuntimeError: seven") for text in found) and any("found" in text for text in found)
+
+
+def test_a_run_goes_on_where_it_ended(tmp_path):
+    path = tmp_path / "rows.jsonl"
+    whole = Results(path, False)
+    drill([TOY], 4, np.inf, whole)
+    cut = [row for row in whole.rows[:13]]
+    path.write_text("".join(json.dumps(row) + "\n" for row in cut))
+    rest = Results(path, True)
+    drill([TOY], 4, np.inf, rest)
+    same = [{**row, "seconds": 0} for row in rest.rows] == [{**row, "seconds": 0} for row in whole.rows]
+    assert same and len(path.read_text().splitlines()) == 40
+    # a process that died in a case leaves its number behind
+    rest.begin("toy", 4, 40)
+    assert Results(path, True).rows[-1]["finding"] == "the process died in this case"
+    assert not rest.running.exists()
+
+
+def test_the_budget_and_the_page(tmp_path, monkeypatch, capsys):
+    assert [seconds(text) for text in ("90", "90s", "30m", "2h")] == [90, 90, 1800, 7200]
+    absent = Kind("absent", "Nothing.", 1, 10, draw, lambda: "there is no such thing.")
+    monkeypatch.setattr("drill.run.load_kinds", lambda: {"toy": TOY, "absent": absent})
+    page, path = tmp_path / "page.md", tmp_path / "rows.jsonl"
+    arguments = ["--here", "--resume", str(path), "--seed", "4", "--page", str(page)]
+    assert main([*arguments, "--budget", "0s"]) == 0 and "0 of 40 cases" in capsys.readouterr().out
+    assert main([*arguments, "--check"]) == 1
+    text = page.read_text()
+    assert (
+        "| toy | 40 | 40 |" in text
+        and "Left out of this run: there is no such thing." in text
+        and "RuntimeError: seven" in text
+    )
+    assert main(["--only", "toy", "--case", "0"]) == 0
