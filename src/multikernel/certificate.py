@@ -34,8 +34,8 @@ class Certificate:
         upper - lower, at least zero, plus the rounding.
     size : float
         The denominator of the relative gap: the least that |upper| can be, or the floor where that is larger.
-    relative : float
-        gap / size; infinite where no upper bound is known.
+    relative, computed : float
+        gap / size, and the same without the rounding; infinite where no upper bound is known.
     """
 
     upper: float
@@ -47,11 +47,13 @@ class Certificate:
     gap: float = field(init=False)
     size: float = field(init=False)
     relative: float = field(init=False)
+    computed: float = field(init=False)
 
     def __post_init__(self) -> None:
         self.gap = max(self.upper - self.lower, 0.0) + self.rounding
         self.size = max(abs(self.upper) - self.rounding, self.floor)
         self.relative = self.gap / self.size if self.upper < np.inf else np.inf
+        self.computed = (self.gap - self.rounding) / self.size if self.upper < np.inf else np.inf
 
 
 @dataclass(frozen=True)
@@ -77,8 +79,8 @@ class Best:
     ----------
     certificate : Certificate
         The smallest primal value of a point and the largest lower bound, which may come from several points together.
-    weights : ndarray of shape (p,) or None
-        The weights of the smallest primal value.
+    lowest : Model or None
+        The point of that primal value.
     own : Certificate
         Certificate of the model, by its own weights and coefficients alone.
     model : Model or None
@@ -94,7 +96,7 @@ class Best:
     tol: float
     certificate: Certificate = field(default_factory=partial(Certificate, np.inf, -np.inf, 0.0, 0.0))
     own: Certificate = field(default_factory=partial(Certificate, np.inf, -np.inf, 0.0, 0.0))
-    weights: np.ndarray | None = None
+    lowest: Model | None = None
     model: Model | None = None
     met: bool = False
     converged: bool = False
@@ -103,21 +105,25 @@ class Best:
     def take(self, point: Any, lower: float = -np.inf) -> Certificate:
         """Take the point into account, and a lower bound known from elsewhere; return the point's own certificate."""
         now, best = point.certificate, self.certificate
-        if now.relative <= self.tol:
+        if now.relative <= self.tol or self.idle:
+            # the gap that was asked for, or rounding that may keep it from being reached
             now = point.exact_certificate
-            if now.relative > self.tol and point.is_stale:
+            if now.relative > self.tol >= now.computed and point.is_stale:
                 point.refresh()
                 now = point.exact_certificate
         lower = max(best.lower, now.lower, lower)
         eps = max(ROUNDING * abs(now.upper), now.rounding)
         improved = not self.met and (now.upper < best.upper - eps or lower > best.lower + eps)
-        if now.upper < best.upper:
-            best, self.weights = now, point.beta
-        self.certificate = replace(best, lower=lower)
+        lower_primal = now.upper < best.upper
+        closer = self.model is None or now.computed < self.own.computed
+        if lower_primal or closer:
+            model = Model(point.beta, point.a, point.outputs.known()[1], point.wander)
+            best, self.lowest = (now, model) if lower_primal else (best, self.lowest)
+            if closer:
+                improved |= now.gap < 0.9 * self.own.gap
+                self.own, self.model, self.converged = now, model, now.relative <= self.tol
+        # the last rounding that is known
+        self.certificate = replace(best, lower=lower, rounding=now.rounding or self.certificate.rounding)
         self.met = self.certificate.relative <= self.tol
-        if self.model is None or now.relative < self.own.relative:
-            improved |= now.gap < 0.9 * self.own.gap
-            self.own, self.converged = now, now.relative <= self.tol
-            self.model = Model(point.beta, point.a, point.outputs.known()[1], point.wander)
         self.idle = 0 if improved else self.idle + 1
         return now

@@ -111,7 +111,8 @@ def solve(
         # interrupted before the first certificate, perhaps in the middle of an update of the outputs
         point = Point(problem, *given)
         best.take(point)
-    model, found = best.model, best.own
+    # the point that certifies itself, were it not for rounding; else the one of the smallest primal value
+    model, found = best.model if best.own.computed <= tol else best.lowest or best.model, best.own
     assert model is not None
     if not best.converged:
         alone = Point(problem, model.weights, model.coef, (model.coef, model.outputs), model.wander)

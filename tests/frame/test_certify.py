@@ -117,7 +117,7 @@ def test_the_model_is_the_point_that_certifies_itself_best():
     best = best_of(1e-3, (10.0, 1.0), (9.0, 0.0), (9.5, 5.0))
     assert best.model.weights[0] == 2 and best.own == Certificate(9.5, 5.0, 2, 1e-9)
     # bounds of several points, and the weights of the smallest primal value
-    assert best.certificate == Certificate(9.0, 5.0, 1, 1e-9) and best.weights[0] == 1 and not best.converged
+    assert best.certificate == Certificate(9.0, 5.0, 1, 1e-9) and best.lowest.weights[0] == 1 and not best.converged
 
 
 def test_bounds_of_several_points_do_not_end_a_run():

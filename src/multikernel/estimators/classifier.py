@@ -86,7 +86,7 @@ class MKLClassifier(ProbabilityFace):
     >>> X = rng.normal(size=(80, 4))
     >>> y = np.where(X[:, 0] > 0, "yes", "no")
     >>> model = MKLClassifier([("useful", Linear(), [0]), ("noise", RBF(), [1, 2, 3])]).fit(X, y)
-    >>> model.kernel_contributions_.round(2), bool(model.duality_gap_ <= 1e-3)
+    >>> model.kernel_contributions_.round(2) + 0.0, bool(model.duality_gap_ <= 1e-3)
     (array([1., 0.]), True)
     >>> model.predict(X[:3])
     array(['yes', 'no', 'no'], dtype='<U3')

@@ -40,8 +40,8 @@ class Gram(ABC):
     recomputed : bool
         Whether kernels on a device are computed whenever they are read.
     loose : float or ndarray of shape (p, n)
-        What is to be added to k(x, x) to bound all terms of outputs, those that cancel among them: the terms of K_ij
-        add up to at most the root of what stands for i times what stands for j.
+        For bounds on rounding: the sizes of the terms that K_ij is computed from add up to at most sqrt(m_i m_j), with
+        m = diag() + loose. Zero where K_ij is one stored number.
     output_kernels : sequence of ndarrays of shape (c, c), or None
         For each kernel the kernel between the columns of a with which it is multiplied, None for the identity.
     """

@@ -128,8 +128,8 @@ class Machine(ABC):
     floor : float
         Smallest denominator of a relative gap: optima below it count as zero.
     total : float
-        Sum of the coefficients, where it is fixed to a number that is not zero: these do not depend on the scale of the
-        kernels. Those of other machines, as their costs, are divided by what the kernels are multiplied with.
+        Sum of the coefficients where it is fixed to a number other than zero (one class). Kernels multiplied by s leave
+        such coefficients as they are; the coefficients and costs of all other machines are then divided by s.
     reach : float
         Largest number that is added to an output or multiplied with a coefficient: targets, and slopes of a conjugate.
     """
@@ -169,8 +169,8 @@ class Machine(ABC):
         """Return 1/2 quad + loss(f + b), minimised over the intercept b, and b.
 
         A machine that finds b by iterations stops at ``accuracy`` in the value, or where rounding ends the progress.
-        It needs none where the b that feasible coefficients ``a`` of outputs f imply are within ``accuracy`` of a's
-        dual value.
+        Given the feasible coefficients ``a`` of outputs f, it may return the intercepts that follow from a instead,
+        where the primal value there is within ``accuracy`` of the dual value of a.
         """
 
     @abstractmethod

@@ -144,7 +144,7 @@ class Ball(Mixing):
             return np.exp(u + np.clip(move - c * per_c, -2.3, 2.3))
 
         low, high = -1e6, 1e6
-        for _ in range(8):
+        for _ in range(13):
             # the parts of the interval at once: the norm falls with c
             c = np.linspace(low, high, 33)
             part = min(max(int(np.sum(np.sum(step(c[:, None]) ** r, axis=1) > 1.0)), 1), 32)

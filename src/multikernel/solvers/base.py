@@ -224,7 +224,7 @@ def iterate(point: Point, solver: Solver, best: Best) -> Iterator[tuple[Step, Ce
             yield Step(done=True, moved=False), best.own
             return
         now = best.take(point, step.lower)
-        if best.met and not best.converged and step.mix is not None:
+        if best.met and best.own.computed > best.tol and step.mix is not None:
             # one attempt counts as one step
             idle, gap = best.idle, best.own.gap
             _finish(point.problem, step.mix, best)
@@ -240,7 +240,9 @@ def _finish(problem: Problem, mix: np.ndarray, best: Best) -> None:
     It begins at the best weights with the mix of coefficients of which the lower bound is one: at a kink of J that is
     what certifies. Second-order steps follow where the problem has them, else closed-form ones.
     """
-    point, newton = Point(problem, best.weights, problem.machine.make_feasible(mix)), cast(Any, get_solver("newton"))
+    assert best.lowest is not None
+    weights, newton = best.lowest.weights, cast(Any, get_solver("newton"))
+    point = Point(problem, weights, problem.machine.make_feasible(mix))
     best.take(point)
     if missing(problem, *newton.requires):
         for _ in range(_LAST):

@@ -165,7 +165,7 @@ class Newton(Solver):
     def _newton(self, point: Point, state: _State, gap: float, accuracy: float) -> None:
         machine, mixing = point.problem.machine, point.problem.mixing
         if state.fixed:
-            point.solve(0.3 * state.tol * point.certificate.size)
+            point.solve(max(0.1 * accuracy, 0.3 * state.tol * point.certificate.size))
             return
         curvature, newton_step, part = (
             cast(HasCurvature, machine).curvature, cast(HasNewtonStep, mixing).newton_step, state.part,

@@ -146,9 +146,10 @@ class RowMachine(Machine):
         At the optimum they are equal. Entries count by how far they would move: small ones less, since the way to
         column sums of zero, or an interior-point method, may have left them there.
         """
-        inside = self.off_bounds(a)
+        inside = a if self.linear is True else self.off_bounds(a)
         gradient, D = self.derivatives(inside)
-        w = self.free(a) / (1.0 / (self.upper - inside + ROUNDING * self.C[:, None]) + D)
+        slack = np.minimum(self.upper - inside, self.scale)
+        w = self.free(a) * slack / (1.0 + D * slack)
         g = gradient - f
         shares = w / np.maximum(w.sum(axis=1, keepdims=True), ROUNDING * self.C[:, None])
         L = np.diag(w.sum(axis=0)) - shares.T @ w
@@ -157,14 +158,22 @@ class RowMachine(Machine):
 
     def primal(self, f, quad, accuracy=0.0, a=None):
         b, least = np.zeros(self.n_classes), np.inf
-        if not self.balanced or (a is not None and accuracy):
-            b = self.biases_of(a, f) if self.balanced else b
+        if not self.balanced:
+            return 0.5 * quad + float(self.losses(f).sum()), b
+        if a is not None and accuracy:
+            b = self.biases_of(a, f)
             least = float(self.losses(f + b).sum())
-        if self.balanced and (a is None or not quad + least - self.dual(a) <= accuracy):
-            best = self.best_biases(f, max(BIASES * accuracy, ROUNDING * self.scale))
-            loss = float(self.losses(f + best).sum())
-            b, least = (best, loss) if loss < least else (b, least)
-        return 0.5 * quad + least, b
+            if quad + least - self.dual(a) <= accuracy:
+                return 0.5 * quad + least, b
+        best = self.best_biases(f, max(BIASES * accuracy, ROUNDING * self.scale))
+        loss = float(self.losses(f + best).sum())
+        return (0.5 * quad + loss, best) if loss < least else (0.5 * quad + least, b)
+
+    def risk(self, out, b, error):
+        # the output of the own class too small, all others too large
+        worst = out + error
+        worst[self._own] = (out - error)[self._own]
+        return float(self.losses(worst).sum())
 
     # ---- the inner problem
 
