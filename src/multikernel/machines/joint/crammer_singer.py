@@ -113,8 +113,3 @@ class CrammerSinger(RowMachine):
         margins = f - f[self._own][:, None] + 1.0
         margins[self._own] = 0.0
         return best_biases(margins, self.C, self.y, enough)[0]
-
-    def risk(self, out, b, error):
-        margins = (out + error) - (out - error)[self._own][:, None] + 1.0
-        margins[self._own] = 0.0
-        return float(self.C @ margins.max(axis=1))

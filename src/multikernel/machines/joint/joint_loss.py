@@ -162,12 +162,6 @@ class JointLoss(RowMachine):
     def best_biases(self, f, enough):
         return joint_biases(f, self.C, self.y, self.loss.form, enough)
 
-    def risk(self, out, b, error):
-        # the output of the own class too small, all others too large
-        worst = out + error
-        worst[self._own] = (out - error)[self._own]
-        return float(self.losses(worst).sum())
-
     # ---- second order
 
     def curvature(self, combined: Combined, a, f, outputs: Outputs, rough: bool = False) -> Curvature:
