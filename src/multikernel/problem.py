@@ -113,9 +113,9 @@ class Point:
     def outputs(self) -> Outputs:
         """Outputs of every kernel, brought up to date with a."""
         if self._outputs.coef is not self.a:
-            both = np.abs([self.a, self.a - self._outputs.coef]).reshape(2, len(self.a), -1).sum(axis=2)
-            self.size, moved = both @ self._lengths.T
-            self.wander = self.wander + moved + self.size / len(self.a)
+            n, both = len(self.a), (self.a, self.a - self._outputs.coef)
+            self.size, moved = np.array([np.abs(a).reshape(n, -1).sum(axis=1) for a in both]) @ self._lengths.T
+            self.wander = self.wander + moved + self.size / n
             if np.any(self.wander > _STALE * self.size):
                 # without the rounding that earlier coefficients have left
                 self._outputs, self.wander = self.problem.gram.new_outputs(self.a.shape), self.size

@@ -92,7 +92,7 @@ def to_device(array: Any, device: Any, dtype: Any = None) -> Tensor:
             warnings.simplefilter("ignore", UserWarning)
             array = torch.from_numpy(array)
     elif not isinstance(array, torch.Tensor):
-        array = torch.from_dlpack(array)
+        array = array.tensor if hasattr(array, "tensor") else torch.from_dlpack(array)
     return array.detach().to(device, dtype)
 
 

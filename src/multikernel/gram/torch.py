@@ -12,14 +12,12 @@ most `WORKING_SET` samples, which the compiled loops of the machines work on.
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from typing import Any
-from weakref import WeakMethod
 
 import numpy as np
 
 from multikernel.gram.base import Gram, Outputs
-from multikernel.gram.combined import Combined, HostRows
+from multikernel.gram.combined import Combined, HostRows, all_there
 from multikernel.gram.cuda_loops import available, mix_rows, sum_rows
 from multikernel.gram.dense import AffineForm
 from multikernel.gram.dense_loops import read_only
@@ -38,6 +36,7 @@ from multikernel.gram.device import (
     torch,
     torch_dtype,
 )
+from multikernel.gram.device_array import DeviceArray
 from multikernel.threads import ROWS, Team
 
 
@@ -133,11 +132,15 @@ class TorchGram(Gram):
         with room_for("the outputs of all kernels", 8.0 * self.n_kernels * v.size, self.device):
             return to_host(self.products(to_device(np.asarray(v, np.float64), self.device), kernels))
 
+    def hold(self, array: np.ndarray) -> Any:
+        """Return an array of several columns where the kernels are, a vector as it is."""
+        return DeviceArray(to_device(array, self.device, torch.float64)) if array.ndim > 1 else array
+
     def new_outputs(self, shape, known=None):
         with room_for("the outputs of all kernels", 8.0 * self.n_kernels * np.prod(shape, initial=1.0), self.device):
             if known is None:
                 F = torch.zeros((self.n_kernels, *shape), dtype=torch.float64, device=self.device)
-                return TorchOutputs(self, np.zeros(shape), F)
+                return TorchOutputs(self, np.broadcast_to(0.0, shape), F)
             return TorchOutputs(self, known[0], to_device(known[1], self.device).clone())
 
     def combine(self, beta: np.ndarray, rows: Tensor, out: Tensor) -> None:
@@ -201,7 +204,11 @@ class TorchOutputs(Outputs):
         self.gram, self.coef, self.F = gram, coef, F
 
     def _tensor(self, array: np.ndarray) -> Tensor:
-        return to_device(np.asarray(array, np.float64), self.gram.device)
+        return to_device(array, self.gram.device, torch.float64)
+
+    def _like_coef(self, tensor: Tensor) -> Any:
+        """Return a result where the coefficients are."""
+        return DeviceArray(tensor) if isinstance(self.coef, DeviceArray) else to_host(tensor)
 
     def update(self, coef, kernels=None):
         change = self.gram.products(self._tensor(coef - self.coef), kernels)
@@ -225,13 +232,13 @@ class TorchOutputs(Outputs):
         return to_host(torch.tensordot(self.F, self._tensor(self.coef), self.coef.ndim))
 
     def mix(self, beta):
-        return to_host(torch.tensordot(self._tensor(beta), self.F, 1))
+        return self._like_coef(torch.tensordot(self._tensor(beta), self.F, 1))
 
     def kernel_outputs(self, rows=None):
-        return to_host(self.F if rows is None else self.F[:, self._index(rows)])
+        return self._like_coef(self.F if rows is None else self.F[:, self._index(rows)])
 
     def known(self):
-        return self.coef, to_host(self.F)
+        return self.coef, self._like_coef(self.F.clone())
 
 
 class TorchCombined(Combined):
@@ -272,33 +279,28 @@ class TorchCombined(Combined):
         return to_device(np.asarray(idx, np.int64), self._device)
 
     def apply(self, delta, exact=True):
-        K = self.matrix
-        v = to_device(np.ascontiguousarray(delta, np.float64), self._device)
+        K, v = self.matrix, to_device(delta, self._device, torch.float64)
         if v.ndim == 1 and available([K]):
             rows = nonzero_rows(v)
-            return to_host(sum_rows(K, rows, v[rows]))
-        if not exact:
-            return to_host(K @ v.to(K.dtype))
-        return to_host(TorchGram(StoredValues([K])).products(v)[0])
+            out = sum_rows(K, rows, v[rows])
+        elif exact:
+            out = TorchGram(StoredValues([K])).products(v)[0]
+        else:
+            out = K @ v.to(K.dtype)
+        return DeviceArray(out) if isinstance(delta, DeviceArray) else to_host(out)
 
     def block(self, idx, dtype=None):
         out = to_host(square(self.matrix, self._index(idx)))
         return out if dtype is None else out.astype(dtype, copy=False)
 
     def host_rows(self, idx=None):
-        n = self._gram.n_samples
-        if idx is not None or n > self.host_limit:
-            if idx is None and "rows" not in self.cache:
-                buffer, have = np.empty((n, n), self.dtype), np.zeros(n, bool)
-                ensure = partial(_fetch_rows, WeakMethod(self._rows), buffer, have)
-                self.cache["rows"] = HostRows(read_only(buffer), 1.0, have, self.diag, ensure)
-            return self.cache["rows"] if idx is None else super().host_rows(idx)
+        if idx is not None:
+            return super().host_rows(idx)
         if "rows" not in self.cache:
-            self.cache["rows"] = super().host_rows(np.arange(n))
+            # all at once, which takes less time than some rows many times
+            matrix = read_only(to_host(self.matrix))
+            self.cache["rows"] = HostRows(matrix, 1.0, np.ones(len(matrix), bool), self.diag, all_there)
         return self.cache["rows"]
-
-    def _rows(self, idx: np.ndarray) -> np.ndarray:
-        return to_host(self.matrix.index_select(0, self._index(idx)))
 
     def factor(self, idx, diagonal, single=False):
         with room_for(
@@ -312,15 +314,6 @@ class TorchCombined(Combined):
         return None if int(info) else TorchCholesky(L)
 
 
-def _fetch_rows(rows: WeakMethod, buffer: np.ndarray, have: np.ndarray, idx: np.ndarray) -> None:
-    """Fetch the rows that are missing. Sets: ``buffer`` and ``have``."""
-    idx, fetch = idx[~have[idx]], rows()
-    assert fetch is not None, "rows are read while their kernel is there"
-    for part in spans(len(idx), WORKING_SET):
-        buffer[idx[part]] = fetch(idx[part])
-    have[idx] = True
-
-
 class TorchCholesky:
     """A = L L' on the device; solutions come to the host."""
 
@@ -329,8 +322,9 @@ class TorchCholesky:
 
     def solve(self, rhs: np.ndarray) -> np.ndarray:
         """Return A^-1 rhs, float64, for right-hand sides of shape (n,) or (n, m)."""
-        B = to_device(np.ascontiguousarray(rhs.reshape(len(rhs), -1)), self.L.device, self.L.dtype)
-        return to_host(torch.cholesky_solve(B, self.L).double()).reshape(rhs.shape)
+        B = to_device(rhs, self.L.device, self.L.dtype)
+        X = torch.cholesky_solve(B.reshape(len(B), -1), self.L).double().reshape(B.shape)
+        return DeviceArray(X) if isinstance(rhs, DeviceArray) else to_host(X)
 
 
 class ConjugateGradients:

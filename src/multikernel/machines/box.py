@@ -16,12 +16,11 @@ import numpy as np
 
 from multikernel.gram.base import Outputs
 from multikernel.gram.combined import RIDGES, Combined, HostRows
+from multikernel.gram.dense_loops import TOGETHER
 from multikernel.machines.base import ON_BOUND, PATIENCE, ROUNDING, ConicMachine, Curvature, Machine
 from multikernel.machines.box_interior import solve_inside
 from multikernel.machines.box_loops import CONVERGED, NEEDS_ROW, OUT_OF_STEPS, ascend, balance, smo
 
-# combined rows formed together when one is missing: more rows mean fewer calls, and more rows that are never read
-_BATCH = 32
 # length of a pair's step in units of the exact one: fewer steps to tight tolerances against more where few are needed
 RELAX = 1.5
 
@@ -230,7 +229,7 @@ class SMO:
                 violation = np.maximum(self.G + self.up - middle, middle - (self.G + self.low))
                 violation[rows.have] = -np.inf
                 violation[row] = np.inf
-                m = min(_BATCH, len(violation))
+                m = min(TOGETHER, len(violation))
                 worst = np.argpartition(-violation, m - 1)[:m]
                 rows.ensure(np.sort(worst[violation[worst] > 0]))
             elif status == CONVERGED or used >= budget:

@@ -85,7 +85,7 @@ class CutModel:
             self._needed[t] = self._clock
         value = float(lam @ np.array(self.g) - 0.5 * self.mixing.support(lam @ np.array(self.q))[0])
         if value > self.lower:
-            self.lower, self.mix = value, np.tensordot(lam, np.array(self.a), 1)
+            self.lower, self.mix = value, sum(lam[t] * self.a[t] for t in np.flatnonzero(lam))
         return value
 
     def minimise(self, known: np.ndarray | None = None) -> tuple[np.ndarray, float]:

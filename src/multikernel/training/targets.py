@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.class_weight import compute_class_weight
 
+from multikernel.gram.base import Gram
 from multikernel.kernels.class_kernels import ClassKernels, class_kernels
 from multikernel.losses import (
     EpsilonInsensitive,
@@ -52,11 +53,14 @@ def takes_columns(loss: Loss) -> bool:
     return type(loss) in (Hinge, Squared) or joint_form(loss) is not None
 
 
-def machine_for(loss: Loss, y: np.ndarray, cost: np.ndarray, fit_intercept: bool) -> Machine:
-    """Return the machine of a loss: y is (n,), or (n, c) with a column of -1 and 1 for each class, or of targets."""
+def machine_for(loss: Loss, y: np.ndarray, cost: np.ndarray, fit_intercept: bool, gram: Gram) -> Machine:
+    """Return the machine of a loss on some kernels.
+
+    y is (n,), or (n, c) with a column of -1 and 1 for each class, or of targets.
+    """
     several = y.ndim > 1
     if type(loss) is Squared:
-        return Ridge(y, cost * loss.C, fit_intercept)
+        return Ridge(gram.hold(y), cost * loss.C, fit_intercept)
     if type(loss) is EpsilonInsensitive:
         return SVR(y, cost * loss.C, loss.epsilon, fit_intercept)
     if type(loss) is Hinge:
@@ -169,7 +173,7 @@ class Classification:
                     "their objects."
                 )
             else:
-                machine = machine_for(self.loss, y, own, self.fit_intercept)
+                machine = machine_for(self.loss, y, own, self.fit_intercept, prepared.gram)
             machine = Descent(machine) if prepared.gram.kind == "features" else machine
             targets.append(Target(machine, mixing_for(self.norm), name, self.fit_intercept, samples, products))
         return targets
@@ -284,7 +288,7 @@ class Regression:
                 "loss='squared', sklearn.multioutput.MultiOutputRegressor or one fit for each."
             )
         cost = np.full(len(self.y), float(self.C)) if self.weight is None else self.C * self.weight
-        machine = machine_for(loss, self.y, cost * prepared.unit, self.fit_intercept)
+        machine = machine_for(loss, self.y, cost * prepared.unit, self.fit_intercept, prepared.gram)
         machine = Descent(machine) if prepared.gram.kind == "features" else machine
         return [Target(machine, mixing_for(self.norm), "regression", self.fit_intercept)]
 
