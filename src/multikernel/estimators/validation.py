@@ -64,7 +64,7 @@ def kept_samples(X: Any, y: np.ndarray | None, weight: Any, rows: np.ndarray | N
         kept = kept[weight[kept] > 0]
         weight = weight[kept]
     whole = len(kept) == _num_samples(X) and (rows is None or np.array_equal(kept, np.arange(len(kept))))
-    own, none = np.zeros(0) if y is None else y[kept], np.zeros(0, np.intp)
+    own, none = np.zeros(0) if y is None else y if whole else y[kept], np.zeros(0, np.intp)
     return Samples(X if whole else take_rows(X, kept), own, weight, kept, none, none)
 
 

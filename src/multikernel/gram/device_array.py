@@ -37,6 +37,11 @@ def wrap(result: Any) -> Any:
     return to_host(result) if result.ndim else result.item()
 
 
+def like(given: Any, tensor: Tensor) -> Any:
+    """Return a result where the argument is that it was computed from: on the device, or on the host."""
+    return DeviceArray(tensor) if isinstance(given, DeviceArray) else to_host(tensor)
+
+
 class DeviceArray(NDArrayOperatorsMixin):
     """An array on a device.
 
@@ -176,7 +181,7 @@ _UFUNCS = {
     "power": "pow", "square": "square", "rint": "round", "less": "lt", "greater": "gt", "matmul": "matmul",
 }  # fmt: skip
 # those that are more than that
-_FUNCTIONS = {
+_FUNCTIONS: dict[str, Any] = {
     "sum": lambda device, a, axis=None, **options: a.sum(axis, **options),
     "vdot": lambda device, a, b: float((unwrap(a, device) * unwrap(b, device)).sum()),
     "where": _where,

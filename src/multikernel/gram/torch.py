@@ -36,7 +36,7 @@ from multikernel.gram.device import (
     torch,
     torch_dtype,
 )
-from multikernel.gram.device_array import DeviceArray
+from multikernel.gram.device_array import DeviceArray, like
 from multikernel.threads import ROWS, Team
 
 
@@ -206,10 +206,6 @@ class TorchOutputs(Outputs):
     def _tensor(self, array: np.ndarray) -> Tensor:
         return to_device(array, self.gram.device, torch.float64)
 
-    def _like_coef(self, tensor: Tensor) -> Any:
-        """Return a result where the coefficients are."""
-        return DeviceArray(tensor) if isinstance(self.coef, DeviceArray) else to_host(tensor)
-
     def update(self, coef, kernels=None):
         change = self.gram.products(self._tensor(coef - self.coef), kernels)
         if kernels is None:
@@ -232,13 +228,13 @@ class TorchOutputs(Outputs):
         return to_host(torch.tensordot(self.F, self._tensor(self.coef), self.coef.ndim))
 
     def mix(self, beta):
-        return self._like_coef(torch.tensordot(self._tensor(beta), self.F, 1))
+        return like(self.coef, torch.tensordot(self._tensor(beta), self.F, 1))
 
     def kernel_outputs(self, rows=None):
-        return self._like_coef(self.F if rows is None else self.F[:, self._index(rows)])
+        return like(self.coef, self.F if rows is None else self.F[:, self._index(rows)])
 
     def known(self):
-        return self.coef, self._like_coef(self.F.clone())
+        return self.coef, like(self.coef, self.F.clone())
 
 
 class TorchCombined(Combined):
@@ -287,7 +283,7 @@ class TorchCombined(Combined):
             out = TorchGram(StoredValues([K])).products(v)[0]
         else:
             out = K @ v.to(K.dtype)
-        return DeviceArray(out) if isinstance(delta, DeviceArray) else to_host(out)
+        return like(delta, out)
 
     def block(self, idx, dtype=None):
         out = to_host(square(self.matrix, self._index(idx)))
@@ -323,27 +319,30 @@ class TorchCholesky:
     def solve(self, rhs: np.ndarray) -> np.ndarray:
         """Return A^-1 rhs, float64, for right-hand sides of shape (n,) or (n, m)."""
         B = to_device(rhs, self.L.device, self.L.dtype)
-        X = torch.cholesky_solve(B.reshape(len(B), -1), self.L).double().reshape(B.shape)
-        return DeviceArray(X) if isinstance(rhs, DeviceArray) else to_host(X)
+        return like(rhs, torch.cholesky_solve(B.reshape(len(B), -1), self.L).double().reshape(B.shape))
 
 
 class ConjugateGradients:
     """A^-1 by conjugate gradients on the device, to two digits, which is enough for the steps of Newton's method.
 
-    Where that takes more products than a factorisation costs, about n / 256 of them, A is factored.
+    Where that takes more products than a factorisation costs, about n / 256 of them, A is factored; for many right-hand
+    sides at once.
     """
 
     def __init__(self, A: Tensor) -> None:
         self.A = A
+        self.factor: TorchCholesky | None = None
 
     def solve(self, rhs: np.ndarray) -> np.ndarray:
         """Return A^-1 rhs, float64, for right-hand sides of shape (n,) or (n, m)."""
         A = self.A
-        R = to_device(np.ascontiguousarray(rhs.reshape(len(rhs), -1)), A.device, A.dtype)
+        if self.factor is not None:
+            return self.factor.solve(rhs)
+        R = to_device(rhs, A.device, A.dtype).reshape(len(A), -1)
         X, D, rr = torch.zeros_like(R), R.clone(), (R * R).sum(0)
         # a quarter of the digits of single precision; of squares, half
         enough = torch.finfo(torch.float32).eps ** 0.5 * rr
-        for _ in range(len(A) // ROWS):
+        for _ in range(len(A) // ROWS if R.shape[1] <= ROWS else 0):
             AD = A @ D
             length = rr / (D * AD).sum(0)
             # a column that is solved stays
@@ -352,8 +351,11 @@ class ConjugateGradients:
             R = R - length * AD
             new = (R * R).sum(0)
             if bool((new <= enough).all()):
-                return to_host(X.double()).reshape(rhs.shape)
+                return like(rhs, X.double().reshape(rhs.shape))
             D = R + torch.where(rr > enough, new / rr, 0.0) * D
             rr = new
         L, info = torch.linalg.cholesky_ex(A)
-        return to_host(X.double()).reshape(rhs.shape) if int(info) else TorchCholesky(L).solve(rhs)
+        if int(info):
+            return like(rhs, X.double().reshape(rhs.shape))
+        self.factor = TorchCholesky(L)
+        return self.factor.solve(rhs)

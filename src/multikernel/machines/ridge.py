@@ -70,7 +70,7 @@ class Ridge(Machine):
     def make_feasible(self, a):
         if not self.balanced:
             return a
-        columns = (a - self.C * (a.sum(axis=0) / self.C.sum())).reshape(self.n_samples, -1)
+        columns = (a - self.C * (a.sum(axis=0, keepdims=True) / self.C.sum())).reshape(self.n_samples, -1)
         # multiples of the last digit of the largest entry, which add up to zero as whole numbers
         top = np.abs(columns).max(axis=0)
         if not np.isfinite(top).all():

@@ -174,7 +174,9 @@ def needs_all(normalizers: Sequence[FittedNormalizer], balanced: bool) -> bool:
     return False
 
 
-def make_term(normalizer: FittedNormalizer, coef: np.ndarray, kept: np.ndarray | None) -> tuple[Term, np.ndarray]:
+def make_term(
+    normalizer: FittedNormalizer, coef: np.ndarray, kept: np.ndarray | None, factors: np.ndarray | float
+) -> tuple[Term, np.ndarray]:
     """Return the term of one kernel, and what it adds to the offsets.
 
     Parameters
@@ -185,19 +187,21 @@ def make_term(normalizer: FittedNormalizer, coef: np.ndarray, kept: np.ndarray |
         Coefficients.
     kept : ndarray of int or None
         The samples that are kept, None for all of them.
+    factors : float or ndarray of shape (T,)
+        What the coefficients are multiplied with.
     """
     if normalizer.centred and kept is None:
-        return Term(coef, replace(normalizer, A=None, B=None)), np.zeros(coef.shape[1])
+        return Term(factors * coef, replace(normalizer, A=None, B=None)), np.zeros(coef.shape[1])
     shift = np.zeros(coef.shape[1])
     if normalizer.A is not None:
         # B = 1: no unit diagonal was asked for after centring
-        shift = -(normalizer.A.sum(axis=1) @ coef)
-    if kept is not None:
+        shift = -(normalizer.A.sum(axis=1) @ coef) * factors
+    if kept is not None and not np.array_equal(kept, np.arange(len(coef))):
         coef = coef[kept]
     if not normalizer.needs_diag:
-        return Term(normalizer.scale * coef, None), shift
+        return Term((normalizer.scale * factors) * coef, None), shift
     slim = normalizer.without_centring()
-    return Term(coef, slim if kept is None else slim.take(kept)), shift
+    return Term(factors * coef, slim if kept is None else slim.take(kept)), shift
 
 
 def evaluate_together(source: Any, expansions: Sequence[Expansion], X: Any, at: np.ndarray | None) -> list[np.ndarray]:

@@ -79,9 +79,11 @@ def publish(fit: Fit) -> Model:
     n = whole.n_samples
     columns, shares, found, mixed = [], [], [], []
     for target, solution in zip(fit.targets, fit.solutions, strict=True):
-        rows = slice(None) if target.samples is None else target.samples
-        column = np.zeros((n, *solution.dual_coef.shape[1:]))
-        column[rows] = solution.dual_coef
+        rows: Any = slice(None) if target.samples is None else target.samples
+        column = np.asarray(solution.dual_coef)
+        if target.samples is not None:
+            column = np.zeros((n, *column.shape[1:]))
+            column[rows] = solution.dual_coef
         columns.append(column.reshape(n, -1))
         weight = None if prepared.weight is None else prepared.weight[rows]
         gram = None if target.classes is None else gram_of(target, whole)
@@ -101,7 +103,8 @@ def publish(fit: Fit) -> Model:
     per_column = np.concatenate(mixed) if products is None else products.mixed(found[0].weights)
     expansion = expand(prepared, per_column, coef, intercepts, all([target.balanced for target in fit.targets]))
     support = np.flatnonzero(coef.any(axis=1))
-    own, single = coef[support], coef.shape[1] == 1
+    single = coef.shape[1] == 1
+    own = coef[support] if single or len(support) < n else coef
     attributes: dict[str, Any] = {
         "kernel_names_": list(prepared.names if products is None else products.names),
         "dual_coef_": own[:, 0] if single else np.ascontiguousarray(own.T),
@@ -189,8 +192,8 @@ def expand(
         own = coef if coef.ndim == 2 else coef[k]
         if int(k) in prepared.projectors:
             own = prepared.projectors[int(k)] @ own
-        own = own @ weights[k] if products else own * weights[:, k]
-        term, shift = make_term(prepared.normalizers[k], own, kept)
+        own, factors = (own @ weights[k], 1.0) if products else (own, weights[:, k])
+        term, shift = make_term(prepared.normalizers[k], own, kept, factors)
         terms.append(term)
         offset += shift
     return prepared.source.expansion(terms, offset, active, np.arange(coef.shape[-2]) if kept is None else kept)
