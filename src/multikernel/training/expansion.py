@@ -16,7 +16,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -33,14 +33,22 @@ class Term:
 
     Attributes
     ----------
-    coef : ndarray of shape (m, T)
-        Coefficients of the m training samples kept, for T problems.
+    columns : ndarray of shape (m, T)
+        Coefficients of the m training samples kept, for T problems: one array for all kernels where they share it.
+    factors : float or ndarray of shape (T,)
+        What this kernel multiplies them with.
     normalizer : FittedNormalizer or None
         What is applied to raw test rows first.
     """
 
-    coef: np.ndarray
+    columns: np.ndarray
+    factors: float | np.ndarray
     normalizer: FittedNormalizer | None
+
+    @cached_property
+    def coef(self) -> np.ndarray:
+        """The coefficients of this kernel, of shape (m, T)."""
+        return self.factors * self.columns
 
 
 @dataclass(frozen=True)
@@ -191,7 +199,7 @@ def make_term(
         What the coefficients are multiplied with.
     """
     if normalizer.centred and kept is None:
-        return Term(factors * coef, replace(normalizer, A=None, B=None)), np.zeros(coef.shape[1])
+        return Term(coef, factors, replace(normalizer, A=None, B=None)), np.zeros(coef.shape[1])
     shift = np.zeros(coef.shape[1])
     if normalizer.A is not None:
         # B = 1: no unit diagonal was asked for after centring
@@ -199,9 +207,9 @@ def make_term(
     if kept is not None and not np.array_equal(kept, np.arange(len(coef))):
         coef = coef[kept]
     if not normalizer.needs_diag:
-        return Term((normalizer.scale * factors) * coef, None), shift
+        return Term(coef, normalizer.scale * factors, None), shift
     slim = normalizer.without_centring()
-    return Term(factors * coef, slim if kept is None else slim.take(kept)), shift
+    return Term(coef, factors, slim if kept is None else slim.take(kept)), shift
 
 
 def evaluate_together(source: Any, expansions: Sequence[Expansion], X: Any, at: np.ndarray | None) -> list[np.ndarray]:
@@ -240,8 +248,8 @@ def evaluate_together(source: Any, expansions: Sequence[Expansion], X: Any, at: 
                     wide[k] = _side_by_side(users[k], expansions, K.shape[1])
                 values, column = K @ wide[k], 0
                 for i, term in users[k]:
-                    outputs[i][part] += values[:, column : column + term.coef.shape[1]]
-                    column += term.coef.shape[1]
+                    outputs[i][part] += values[:, column : column + term.columns.shape[1]]
+                    column += term.columns.shape[1]
                 continue
             for i, term in users[k]:
                 rows = K[:, expansions[i].kept]
@@ -252,7 +260,7 @@ def evaluate_together(source: Any, expansions: Sequence[Expansion], X: Any, at: 
 def _side_by_side(row: Sequence[tuple[int, Term]], expansions: Sequence[Expansion], n: int) -> np.ndarray:
     columns = []
     for i, term in row:
-        coef = np.zeros((n, term.coef.shape[1]))
+        coef = np.zeros((n, term.columns.shape[1]))
         coef[expansions[i].kept] = term.coef
         columns.append(coef)
     return np.hstack(columns)

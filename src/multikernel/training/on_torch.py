@@ -129,12 +129,14 @@ class DeviceExpansion(ComputedExpansion):
             return super().evaluate(X, n_threads)
         kept, new = DeviceSamples(self.bank, self.samples, device), DeviceSamples(self.bank, X, device)
         centers = {columns: V.mean(0) for columns, V in kept.parts.items()}
-        coef = [to_device(np.asarray(term.coef, np.float64), device) for term in self.terms]
+        # kernels that share their coefficients share them there as well
+        columns = {id(term.columns): to_device(term.columns, device, torch.float64) for term in self.terms}
+        factors = [to_device(np.asarray(term.factors), device, torch.float64) for term in self.terms]
         out = np.tile(self.offset, (new.n, 1))
         for rows in spans(new.n, max(1, WORKING_SET**2 // max(1, kept.n))):
             part = torch.zeros((rows.stop - rows.start, out.shape[1]), dtype=torch.float64, device=device)
-            for members, tile in raw_tiles(range(len(coef)), new.take(rows), kept, centers, torch.float64):
+            for members, tile in raw_tiles(range(len(factors)), new.take(rows), kept, centers, torch.float64):
                 for j, K in zip(members, tile, strict=True):
-                    part += K @ coef[j]
+                    part += factors[j] * (K @ columns[id(self.terms[j].columns)])
             out[rows] += to_host(part)
         return out

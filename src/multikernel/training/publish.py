@@ -79,11 +79,9 @@ def publish(fit: Fit) -> Model:
     n = whole.n_samples
     columns, shares, found, mixed = [], [], [], []
     for target, solution in zip(fit.targets, fit.solutions, strict=True):
-        rows: Any = slice(None) if target.samples is None else target.samples
-        column = np.asarray(solution.dual_coef)
-        if target.samples is not None:
-            column = np.zeros((n, *column.shape[1:]))
-            column[rows] = solution.dual_coef
+        rows = slice(None) if target.samples is None else target.samples
+        column = np.zeros((n, *solution.dual_coef.shape[1:]))
+        column[rows] = solution.dual_coef
         columns.append(column.reshape(n, -1))
         weight = None if prepared.weight is None else prepared.weight[rows]
         gram = None if target.classes is None else gram_of(target, whole)
@@ -103,11 +101,10 @@ def publish(fit: Fit) -> Model:
     per_column = np.concatenate(mixed) if products is None else products.mixed(found[0].weights)
     expansion = expand(prepared, per_column, coef, intercepts, all([target.balanced for target in fit.targets]))
     support = np.flatnonzero(coef.any(axis=1))
-    single = coef.shape[1] == 1
-    own = coef[support] if single or len(support) < n else coef
+    own, single = coef if len(support) == n else coef[support], coef.shape[1] == 1
     attributes: dict[str, Any] = {
         "kernel_names_": list(prepared.names if products is None else products.names),
-        "dual_coef_": own[:, 0] if single else np.ascontiguousarray(own.T),
+        "dual_coef_": own[:, 0] if single else own.T,
         "intercept_": float(intercepts[0]) if single else intercepts,
         "solver_": found[0].solver,
         "gram_": GramInfo(whole.kind, str(whole.dtype), whole.nbytes, str(whole.device), whole.recomputed),
