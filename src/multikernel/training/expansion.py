@@ -35,8 +35,8 @@ class Term:
     ----------
     columns : ndarray of shape (m, T)
         Coefficients of the m training samples kept, for T problems: one array for all kernels where they share it.
-    factors : float or ndarray of shape (T,)
-        What this kernel multiplies them with.
+    factors : float, or ndarray of shape (T,) or (T, T)
+        What this kernel multiplies them with: the columns, or their rows as a matrix.
     normalizer : FittedNormalizer or None
         What is applied to raw test rows first.
     """
@@ -48,7 +48,7 @@ class Term:
     @cached_property
     def coef(self) -> np.ndarray:
         """The coefficients of this kernel, of shape (m, T)."""
-        return self.factors * self.columns
+        return multiplied(self.columns, self.factors)
 
 
 @dataclass(frozen=True)
@@ -182,6 +182,11 @@ def needs_all(normalizers: Sequence[FittedNormalizer], balanced: bool) -> bool:
     return False
 
 
+def multiplied(columns: np.ndarray, factors: np.ndarray | float) -> np.ndarray:
+    """Return columns times their factors, or times a matrix."""
+    return columns @ factors if isinstance(factors, np.ndarray) and factors.ndim == 2 else columns * factors
+
+
 def make_term(
     normalizer: FittedNormalizer, coef: np.ndarray, kept: np.ndarray | None, factors: np.ndarray | float
 ) -> tuple[Term, np.ndarray]:
@@ -195,15 +200,15 @@ def make_term(
         Coefficients.
     kept : ndarray of int or None
         The samples that are kept, None for all of them.
-    factors : float or ndarray of shape (T,)
-        What the coefficients are multiplied with.
+    factors : float, or ndarray of shape (T,) or (T, T)
+        What the coefficients are multiplied with, as in `Term`.
     """
     if normalizer.centred and kept is None:
         return Term(coef, factors, replace(normalizer, A=None, B=None)), np.zeros(coef.shape[1])
     shift = np.zeros(coef.shape[1])
     if normalizer.A is not None:
         # B = 1: no unit diagonal was asked for after centring
-        shift = -(normalizer.A.sum(axis=1) @ coef) * factors
+        shift = -multiplied(normalizer.A.sum(axis=1) @ coef, factors)
     if kept is not None and not np.array_equal(kept, np.arange(len(coef))):
         coef = coef[kept]
     if not normalizer.needs_diag:

@@ -189,8 +189,7 @@ def expand(
         own = coef if coef.ndim == 2 else coef[k]
         if int(k) in prepared.projectors:
             own = prepared.projectors[int(k)] @ own
-        own, factors = (own @ weights[k], 1.0) if products else (own, weights[:, k])
-        term, shift = make_term(prepared.normalizers[k], own, kept, factors)
+        term, shift = make_term(prepared.normalizers[k], own, kept, weights[k] if products else weights[:, k])
         terms.append(term)
         offset += shift
     return prepared.source.expansion(terms, offset, active, np.arange(coef.shape[-2]) if kept is None else kept)
