@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from multikernel.gram.base import Gram, Outputs
-from multikernel.gram.combined import Combined, HostRows, all_there
+from multikernel.gram.combined import RIDGES, Combined, HostRows, all_there
 from multikernel.gram.cuda_loops import available, mix_rows, sum_rows
 from multikernel.gram.dense import AffineForm
 from multikernel.gram.dense_loops import read_only
@@ -308,6 +308,28 @@ class TorchCombined(Combined):
                 return ConjugateGradients(A)
             L, info = torch.linalg.cholesky_ex(A)
         return None if int(info) else TorchCholesky(L)
+
+    def zeros(self, shape: tuple[int, ...]) -> DeviceArray:
+        """Return zeros on the device, in the storage precision."""
+        return DeviceArray(torch.zeros(shape, dtype=torch_dtype(self.dtype), device=self._device))
+
+    def cholesky(self, A: DeviceArray, mean: float) -> TorchCholesky:
+        """Factorise a matrix of mean diagonal ``mean`` plus a ridge, ten times larger until that succeeds."""
+        for ridge in RIDGES[self.dtype.char] * max(mean, float(np.finfo(np.float32).tiny)):
+            M = A.tensor.clone()
+            M.diagonal().add_(ridge)
+            L, info = torch.linalg.cholesky_ex(M)
+            if not int(info):
+                return TorchCholesky(L)
+        raise np.linalg.LinAlgError("The combined kernel is not positive semidefinite on the free entries.")
+
+    def inverse(self, idx: np.ndarray, diagonal: np.ndarray) -> DeviceArray:
+        """Return (K_beta[idx, idx] + diag(diagonal))^-1 on the device, with a ridge as above."""
+        A = square(self.matrix, self._index(idx))
+        if len(A):
+            A.diagonal().add_(to_device(diagonal, self._device, A.dtype))
+            A = torch.cholesky_inverse(self.cholesky(DeviceArray(A), float(self.diag[idx].mean())).L)
+        return DeviceArray(A)
 
 
 class TorchCholesky:
