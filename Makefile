@@ -12,7 +12,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 BLIS_NUM_THREADS=1 \
               VECLIB_MAXIMUM_THREADS=1 NUMBA_NUM_THREADS=1 MPLBACKEND=Agg
 # where PyTorch is not installed the lines of these files are not counted
-ON_TORCH := */gram/cuda_loops.py,*/gram/device.py,*/gram/tensors.py,*/gram/torch.py,*/kernels/on_device.py,*/training/on_torch.py
+ON_TORCH := */gram/cuda_loops.py,*/gram/device.py,*/gram/device_array.py,*/gram/tensors.py,*/gram/torch.py,*/kernels/on_device.py,*/machines/joint/device_systems.py,*/training/on_torch.py
 PYTEST := $(ONE_THREAD) $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from multikernel.gram.device import Tensor, to_device, to_host, torch
+from multikernel.gram.device import Tensor, room_for, to_device, to_host, torch
 
 
 def unwrap(value: Any, device: Any) -> Tensor:
@@ -101,6 +101,9 @@ class DeviceArray(NDArrayOperatorsMixin):
         )
         return parts if isinstance(key, tuple) else parts[0]
 
+    def _room(self) -> Any:
+        return room_for("arrays of the targets", float(self.tensor.nbytes), self.tensor.device)
+
     def reshape(self, *shape: Any) -> DeviceArray:
         """Return the entries in another shape."""
         return DeviceArray(self.tensor.reshape(*shape))
@@ -140,7 +143,8 @@ class DeviceArray(NDArrayOperatorsMixin):
             plain = [np.asarray(each) if isinstance(each, DeviceArray) else each for each in inputs]
             result = getattr(ufunc, method)(*plain, **options)
         else:
-            result = wrap(getattr(torch, name)(*(unwrap(each, self.tensor.device) for each in inputs)))
+            with self._room():
+                result = wrap(getattr(torch, name)(*(unwrap(each, self.tensor.device) for each in inputs)))
         if out is None:
             return result
         out[0][...] = result
@@ -149,7 +153,8 @@ class DeviceArray(NDArrayOperatorsMixin):
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         given = _FUNCTIONS.get(func.__name__)
         if given is not None:
-            return given(self.tensor.device, *args, **kwargs)
+            with self._room():
+                return given(self.tensor.device, *args, **kwargs)
         return func(*_on_host(args), **{key: _on_host([value])[0] for key, value in kwargs.items()})
 
 

@@ -207,11 +207,12 @@ class TorchOutputs(Outputs):
         return to_device(array, self.gram.device, torch.float64)
 
     def update(self, coef, kernels=None):
-        change = self.gram.products(self._tensor(coef - self.coef), kernels)
-        if kernels is None:
-            self.F += change
-        else:
-            self.F[self._index(kernels)] += change
+        with room_for("the outputs of all kernels", float(self.F.nbytes), self.gram.device):
+            change = self.gram.products(self._tensor(coef - self.coef), kernels)
+            if kernels is None:
+                self.F += change
+            else:
+                self.F[self._index(kernels)] += change
         self.coef = coef
 
     def _index(self, kernels: np.ndarray) -> Tensor:
@@ -340,8 +341,9 @@ class TorchCholesky:
 
     def solve(self, rhs: np.ndarray) -> np.ndarray:
         """Return A^-1 rhs, float64, for right-hand sides of shape (n,) or (n, m)."""
-        B = to_device(rhs, self.L.device, self.L.dtype)
-        return like(rhs, torch.cholesky_solve(B.reshape(len(B), -1), self.L).double().reshape(B.shape))
+        with room_for("right-hand sides", 8.0 * rhs.size, self.L.device):
+            B = to_device(rhs, self.L.device, self.L.dtype)
+            return like(rhs, torch.cholesky_solve(B.reshape(len(B), -1), self.L).double().reshape(B.shape))
 
 
 class ConjugateGradients:
