@@ -113,8 +113,9 @@ class Point:
     def outputs(self) -> Outputs:
         """Outputs of every kernel, brought up to date with a."""
         if self._outputs.coef is not self.a:
-            n, both = len(self.a), (self.a, self.a - self._outputs.coef)
-            self.size, moved = np.array([np.abs(a).reshape(n, -1).sum(axis=1) for a in both]) @ self._lengths.T
+            n, change = len(self.a), self.a - self._outputs.coef
+            rows = np.abs(self.a).reshape(n, -1).sum(axis=1), np.abs(change).reshape(n, -1).sum(axis=1)
+            self.size, moved = np.array(rows) @ self._lengths.T
             self.wander = self.wander + moved + self.size / n
             if np.any(self.wander > _STALE * self.size):
                 # without the rounding that earlier coefficients have left

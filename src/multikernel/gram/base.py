@@ -93,10 +93,6 @@ class Gram(ABC):
     def rescaled(self, factor: float) -> Gram:
         """Return all kernels multiplied by a power of two, which rounds nothing."""
 
-    def hold(self, array: np.ndarray) -> Any:
-        """Return an array of several columns where the kernels are, for machines that work on it there."""
-        return array
-
     def stored(self, kernel: int | None = None) -> tuple[np.ndarray, Any] | None:
         """Return the matrix M and factor s with K_kernel = s M, where M lies in the memory of the host; else None.
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from importlib.util import find_spec
+from typing import cast
 
 import numpy as np
 from numba import njit
@@ -85,7 +86,10 @@ class CutModel:
             self._needed[t] = self._clock
         value = float(lam @ np.array(self.g) - 0.5 * self.mixing.support(lam @ np.array(self.q))[0])
         if value > self.lower:
-            self.lower, self.mix = value, sum(lam[t] * self.a[t] for t in np.flatnonzero(lam))
+            self.lower, mix = value, cast(np.ndarray, 0.0)
+            for t in np.flatnonzero(lam):
+                mix = mix + lam[t] * self.a[t]
+            self.mix = mix
         return value
 
     def minimise(self, known: np.ndarray | None = None) -> tuple[np.ndarray, float]:

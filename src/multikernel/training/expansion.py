@@ -48,7 +48,8 @@ class Term:
     @cached_property
     def coef(self) -> np.ndarray:
         """The coefficients of this kernel, of shape (m, T)."""
-        return multiplied(self.columns, self.factors)
+        matrix = isinstance(self.factors, np.ndarray) and self.factors.ndim == 2
+        return self.columns @ self.factors if matrix else self.columns * self.factors
 
 
 @dataclass(frozen=True)
@@ -182,11 +183,6 @@ def needs_all(normalizers: Sequence[FittedNormalizer], balanced: bool) -> bool:
     return False
 
 
-def multiplied(columns: np.ndarray, factors: np.ndarray | float) -> np.ndarray:
-    """Return columns times their factors, or times a matrix."""
-    return columns @ factors if isinstance(factors, np.ndarray) and factors.ndim == 2 else columns * factors
-
-
 def make_term(
     normalizer: FittedNormalizer, coef: np.ndarray, kept: np.ndarray | None, factors: np.ndarray | float
 ) -> tuple[Term, np.ndarray]:
@@ -208,7 +204,7 @@ def make_term(
     shift = np.zeros(coef.shape[1])
     if normalizer.A is not None:
         # B = 1: no unit diagonal was asked for after centring
-        shift = -multiplied(normalizer.A.sum(axis=1) @ coef, factors)
+        shift = -Term(normalizer.A.sum(axis=1)[None] @ coef, factors, None).coef[0]
     if kept is not None and not np.array_equal(kept, np.arange(len(coef))):
         coef = coef[kept]
     if not normalizer.needs_diag:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from sklearn.utils.class_weight import compute_class_weight
@@ -60,7 +60,8 @@ def machine_for(loss: Loss, y: np.ndarray, cost: np.ndarray, fit_intercept: bool
     """
     several = y.ndim > 1
     if type(loss) is Squared:
-        return Ridge(gram.hold(y), cost * loss.C, fit_intercept)
+        # targets go to the device where the kernels are
+        return Ridge(y if gram.device == "host" else cast(Any, gram).hold(y), cost * loss.C, fit_intercept)
     if type(loss) is EpsilonInsensitive:
         return SVR(y, cost * loss.C, loss.epsilon, fit_intercept)
     if type(loss) is Hinge:
