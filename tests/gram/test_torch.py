@@ -333,12 +333,16 @@ def test_what_cannot_be_done_is_one_sentence(monkeypatch):
         with pytest.raises(ValueError, match=f"X must be arrays for {make.__name__}.*Got tensors on cpu"):
             make("precomputed").fit(torch.from_numpy(STACK), LABELS)
 
-    def no_float64(*args, **options):
-        raise TypeError("the MPS framework has no float64")
-
-    monkeypatch.setattr(torch, "zeros", no_float64)
+    # whether or not this build of PyTorch knows it
     with pytest.raises(ValueError, match="Got 'mps', which has no float64: use device='cpu'"):
         MKLClassifier(KERNELS, gram=TorchStorage("mps")).fit(X, LABELS)
+
+    def no_float64(*args, **options):
+        raise TypeError("this device has no float64")
+
+    monkeypatch.setattr(torch, "zeros", no_float64)
+    with pytest.raises(ValueError, match="Got 'xpu', which has no float64: use device='cpu'"):
+        MKLClassifier(KERNELS, gram=TorchStorage("xpu")).fit(X, LABELS)
     monkeypatch.setattr(device, "torch", None)
     with pytest.raises(ImportError, match=r"needs PyTorch.*pip install 'multikernel\[gpu\]'"):
         MKLClassifier(KERNELS, gram="torch").fit(X, LABELS)

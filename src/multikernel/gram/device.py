@@ -35,11 +35,13 @@ def find_device(storage: TorchStorage) -> Any:
     what = "The 'device' of TorchStorage must be 'auto', 'cpu', 'cuda' or another device of PyTorch with float64. "
     try:
         device = torch.device(name)
+        if device.type == "mps":
+            raise TypeError("no float64, whether or not this build of PyTorch knows the device")
         torch.zeros(1, dtype=torch.float64, device=device)
     except TypeError as error:
         raise ValueError(f"{what}Got {name!r}, which has no float64: use device='cpu'.") from error
     except (RuntimeError, AssertionError) as error:
-        why = str(error).splitlines()[0]
+        why = str(error).splitlines()[0].split(". ")[0]
         raise ValueError(f"{what}Got {name!r}, which cannot be used here ({why}).") from error
     if device.type == "cuda" and device.index is None:
         device = torch.device("cuda", torch.cuda.current_device())
