@@ -50,11 +50,11 @@ def check_steps(steps) -> tuple[str, ...]:
 def learn_normalizer(
     steps,
     diag: np.ndarray,
-    matvec: Callable[[np.ndarray], np.ndarray],
+    matvec: Callable[[np.ndarray], np.ndarray] | None,
     sample_weight: np.ndarray | None = None,
     name: str = "",
     *,
-    row_sums: np.ndarray | None = None,
+    product: np.ndarray | None = None,
 ) -> FittedNormalizer:
     """Learn the normalisation of one kernel on its training samples.
 
@@ -64,15 +64,15 @@ def learn_normalizer(
         "variance", "cosine", "center", "trace".
     diag : ndarray of shape (n,)
         The diagonal of the raw training matrix K.
-    matvec : callable
+    matvec : callable or None
         Returns K v for v of shape (n,); called at most once by each "variance" and "center", and not again
-        while no "cosine" comes in between.
+        while no "cosine" comes in between. None where the steps ask for no more than ``product``.
     sample_weight : ndarray of shape (n,), optional
         Weights of the samples; integer weights and repetition agree.
     name : str
         The name of the kernel, for the error sentences.
-    row_sums : ndarray of shape (n,), optional
-        K 1, where it is known: then steps without weights that come before any "cosine" need no `matvec`.
+    product : ndarray of shape (n,), optional
+        K p, p the weights divided by their sum, where it is known: steps before any "cosine" then need no `matvec`.
 
     Returns
     -------
@@ -90,9 +90,7 @@ def learn_normalizer(
     diag = np.asarray(diag, dtype=np.float64)
     if steps and not np.isfinite(diag).all():
         raise ValueError(f"The kernel '{name}' has NaN or infinity on its diagonal.")
-    n, product = len(diag), None
-    if row_sums is not None and sample_weight is None:
-        product = np.asarray(row_sums, dtype=np.float64) / n
+    n = len(diag)
     weight = np.ones(n) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     p = weight / weight.sum()
     form = _Form(diag, matvec, p, name, product, np.zeros((n, 0)), np.zeros((n, 0)))
@@ -114,7 +112,7 @@ class _Form:
     """The affine form of the steps so far, of the kernel with this diagonal and these products."""
 
     diag: np.ndarray
-    matvec: Callable[[np.ndarray], np.ndarray]
+    matvec: Callable[[np.ndarray], np.ndarray] | None
     p: np.ndarray
     name: str
     product: np.ndarray | None  # K (u * p), as long as u does not change
@@ -134,9 +132,10 @@ class _Form:
         if not with_means:
             return d, size, np.zeros_like(d)
         if self.product is None:
+            assert self.matvec is not None
             self.product = np.asarray(self.matvec(u * self.p), dtype=np.float64)
-            if not np.isfinite(self.product).all():
-                raise ValueError(f"The kernel '{self.name}' has NaN or infinity among its values.")
+        if not np.isfinite(self.product).all():
+            raise ValueError(f"The kernel '{self.name}' has NaN or infinity among its values.")
         means = self.scale * u * self.product - self.A @ (self.B.T @ self.p) - self.B @ (self.A.T @ self.p)
         return d, size, means
 

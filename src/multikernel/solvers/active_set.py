@@ -35,7 +35,7 @@ from multikernel.solvers.newton import Newton
 _ASKED = 0.7
 # gap to which a list is solved, in units of the one over all kernels at the last recheck: less solves lists further
 # that will not last
-_LOOSE = 0.2
+_LOOSE = 0.1
 
 
 class _Run:
@@ -156,7 +156,7 @@ class ActiveSet(Solver):
         # a bound on the problem of the list is one on the whole problem where all kernels are listed
         lower, mix = (run.best.certificate.lower, run.last.mix) if state.listed.all() else (-np.inf, None)
         extra = {"listed": len(kernels), "inner_steps": taken}
-        before, state.gap = state.gap, min(point.certificate.relative, 1.0)
+        state.gap = min(point.certificate.relative, 1.0)
         missing = np.flatnonzero(~state.listed & (point.q > point.beta @ point.q))
         if len(missing):
             room = max(self.join, len(kernels))
@@ -165,9 +165,9 @@ class ActiveSet(Solver):
         elif taken < most and asked == run.best.tol and not state.listed.all():
             state.listed[:] = True
             state.run = None
-        elif state.gap >= before:
-            # no other kernel is to blame for the gap over all of them: the list is to be solved more exactly
-            state.gap = asked
+        else:
+            # no other kernel is to blame for the gap over all of them: the list is solved as exactly as was asked for
+            state.gap = 0.0
         same = state.run is run
         done, settled = same and run.last.done, same and run.last.settled
         moved, state.moved = taken > 0 or state.moved, False

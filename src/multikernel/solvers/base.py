@@ -223,8 +223,10 @@ def iterate(point: Point, solver: Solver, best: Best) -> Iterator[tuple[Step, Ce
         except np.linalg.LinAlgError:
             yield Step(done=True, moved=False), best.own
             return
+        before = best.own.gap
         now = best.take(point, step.lower)
-        if best.met and best.own.computed > best.tol and step.mix is not None:
+        # where steps still bring the own gap down by much, the next one does what is asked for
+        if best.met and best.own.computed > best.tol and best.own.gap > 0.3 * before and step.mix is not None:
             # one attempt counts as one step
             idle, gap = best.idle, best.own.gap
             _finish(point.problem, step.mix, best)

@@ -126,7 +126,40 @@ class CutModel:
         return self.mixing.scale_to_boundary(self.mixing.start(self.p) if best is None else best), lower
 
 
-def matrix_game(M: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+@njit(cache=True, nogil=True)
+def pivots(T, basis, limit):
+    """Exchange variables until no reduced cost is negative: the most negative one first, then by Bland's rule."""
+    m, n = T.shape[0] - 1, T.shape[1] - 1
+    for step in range(limit):
+        column, least = -1, -_ZERO
+        for j in range(n):
+            if T[m, j] < least:
+                column, least = j, T[m, j]
+                if 2 * step > limit:
+                    break
+        if column < 0:
+            return
+        row, ratio = -1, np.inf
+        for i in range(m):
+            if T[i, column] > _ZERO:
+                t = T[i, n] / T[i, column]
+                if t < ratio or (t == ratio and basis[i] < basis[row]):
+                    row, ratio = i, t
+        if row < 0:
+            return
+        pivot = T[row, column]
+        for j in range(n + 1):
+            T[row, j] /= pivot
+        for i in range(m + 1):
+            factor = T[i, column]
+            if i != row and factor != 0.0:
+                for j in range(n + 1):
+                    T[i, j] -= factor * T[row, j]
+        basis[row] = column
+
+
+@njit(cache=True, nogil=True)
+def matrix_game(M):
     """Solve max over lambda, min over beta of lambda'M beta, both on their simplices, by the primal simplex method.
 
     Shifted so that all entries are positive, the weights solve max sum x subject to M x <= 1, x >= 0, with
@@ -162,38 +195,6 @@ def matrix_game(M: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     x[basis] = tableau[:m, -1]
     beta, multipliers = np.maximum(x[:p], 0.0), np.maximum(tableau[m, p:-1], 0.0)
     return beta / beta.sum(), multipliers / multipliers.sum()
-
-
-@njit(cache=True, nogil=True)
-def pivots(T, basis, limit):
-    """Exchange variables until no reduced cost is negative: the most negative one first, then by Bland's rule."""
-    m, n = T.shape[0] - 1, T.shape[1] - 1
-    for step in range(limit):
-        column, least = -1, -_ZERO
-        for j in range(n):
-            if T[m, j] < least:
-                column, least = j, T[m, j]
-                if 2 * step > limit:
-                    break
-        if column < 0:
-            return
-        row, ratio = -1, np.inf
-        for i in range(m):
-            if T[i, column] > _ZERO:
-                t = T[i, n] / T[i, column]
-                if t < ratio or (t == ratio and basis[i] < basis[row]):
-                    row, ratio = i, t
-        if row < 0:
-            return
-        pivot = T[row, column]
-        for j in range(n + 1):
-            T[row, j] /= pivot
-        for i in range(m + 1):
-            factor = T[i, column]
-            if i != row and factor != 0.0:
-                for j in range(n + 1):
-                    T[i, j] -= factor * T[row, j]
-        basis[row] = column
 
 
 def minimise_linear(g: np.ndarray, Q: np.ndarray, mixing: Mixing, kept: KeptRows | None = None) -> Answer | None:

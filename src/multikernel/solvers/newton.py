@@ -43,7 +43,7 @@ _SINGLE = 1e-3
 _PROGRESS = 0.7
 # part of the gap by which J falls in a step with progress, where the bounds have not come closer
 _FALL = 0.02
-# weight that kernels dropped in error get back together
+# weight that kernels dropped in error get back together: more disturbs the others, less takes more steps to grow
 _BACK = 0.02
 # the other method
 _REST = Alternating(patience=2)
@@ -87,8 +87,7 @@ class Newton(Solver):
     handover, reach : float
         Relative gap at which interleaving ends, and the one that it should have reached before its last step.
     close : float
-        Relative gap below which Newton's steps may be whole; interleaving ends there where partial solutions are by
-        products, and almost whole.
+        Relative gap at which interleaving ends where partial solutions are by products, and almost whole.
     patience : int
         Steps without progress before the other method takes over.
     """
@@ -184,6 +183,11 @@ class Newton(Solver):
             # so exact that the fall of J can be compared with that of the model
             accuracy = min(max(0.25 * fall, 0.1 * accuracy), accuracy)
         state.expected = fall - accuracy
+        if point.certificate.relative > 1.0:
+            # far away J falls with a small weight like its reciprocal, and a second-order step only doubles the weight
+            grows = np.where(move > 0, point.q, 0.0)
+            least = _BACK * grows / max(grows.sum(), np.finfo(float).tiny)
+            move = mixing.scale_to_boundary(np.maximum(point.beta + move, least)) - point.beta
         # the coefficients after the weights moved, to first order; close to the optimum with their own Newton step
         a = point.a.copy()
         a[c.free] -= c.response @ move
@@ -224,8 +228,7 @@ class Newton(Solver):
         if fall < 0.25 * state.expected:
             state.part *= 0.5
         elif fall > 0.75 * state.expected:
-            most = 1.0 if now.relative < self.close else 0.5
-            state.part = max(state.part, min(most, 2.0 * state.part))
+            state.part = min(1.0, 2.0 * state.part)
         if fall < 0:
             self._return_to_best(point, state)
         state.waited = 0 if progress else state.waited + 1

@@ -6,7 +6,6 @@ Normalisations that divide a kernel ("variance", "trace") are factors of its fea
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -116,7 +115,8 @@ def prepare_features(bank: KernelBank, X: Any, weight: np.ndarray | None, settin
     tables.update(share)
     means = tables.q
     normalizers = tuple(
-        learn_normalizer(bank.steps, d, partial(_constant, n, mean), weight, name)
+        # a vector whose mean is that of K p: the normalisations that divide ask for no more
+        learn_normalizer(bank.steps, d, None, weight, name, product=np.full(n, mean))
         for d, mean, name in zip(diag, means, bank.names, strict=True)
     )
     flat = no_variance(diag, np.repeat(means[:, None], n, axis=1), share)
@@ -125,8 +125,3 @@ def prepare_features(bank: KernelBank, X: Any, weight: np.ndarray | None, settin
     gram = FeatureGram(sources, members, scale, settings.n_threads)
     source = FeatureSource(maps, X, scale)
     return Prepared(gram, tuple(bank.names), normalizers, weight, source, constant, np.ones(p, bool))
-
-
-def _constant(n: int, mean: float, v: np.ndarray) -> np.ndarray:
-    """Return a vector whose mean is that of K v: the normalisations that divide ask for no more."""
-    return np.full(n, mean)

@@ -45,7 +45,7 @@ def prepare_on_device(bank: KernelBank, samples: Any, weight: np.ndarray | None,
     products = raw.apply(share)
     known_psd = np.array([kernel.positive_semidefinite for kernel in bank.kernels], bool)
     normalizers = tuple(
-        learn_normalizer(bank.steps, diag[k], partial(_product, raw, k, products[k], share), weight, name)
+        learn_normalizer(bank.steps, diag[k], partial(_product, raw, k), weight, name, product=products[k])
         for k, name in enumerate(bank.names)
     )
     constant = no_variance(diag, products, share) | [each.degenerate for each in normalizers]
@@ -55,9 +55,9 @@ def prepare_on_device(bank: KernelBank, samples: Any, weight: np.ndarray | None,
     return Prepared(gram, tuple(bank.names), normalizers, weight, source, constant, known_psd)
 
 
-def _product(raw: TorchGram, k: int, known: np.ndarray, share: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """Return K_k v, which is known for v = share."""
-    return known if np.array_equal(v, share) else raw.apply(v, np.array([k]))[0]
+def _product(raw: TorchGram, k: int, v: np.ndarray) -> np.ndarray:
+    """Return K_k v."""
+    return raw.apply(v, np.array([k]))[0]
 
 
 def prepare_tensors(stack: Any, weight: np.ndarray | None, settings: Settings) -> Prepared:
@@ -91,8 +91,8 @@ def prepare_tensors(stack: Any, weight: np.ndarray | None, settings: Settings) -
     n = len(stack)
     normalizers = tuple(
         learn_normalizer(
-            settings.normalize, found.diagonal[k], partial(_product, raw, k, found.row_sums[k], np.ones(n)), weight,
-            stack.names[k], row_sums=found.row_sums[k],
+            settings.normalize, found.diagonal[k], partial(_product, raw, k), weight, stack.names[k],
+            product=found.row_sums[k] / n if weight is None else None,
         )
         for k in range(p)
     )  # fmt: skip

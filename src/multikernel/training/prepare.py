@@ -195,7 +195,7 @@ def _prepare_computed(kernels: Any, X: Any, weight: np.ndarray | None, settings:
     indefinite = []
     for k, name in enumerate(bank.names):
         if plain[k]:
-            normalizers.append(learn_normalizer(bank.steps, diag[k], partial(_same, products[k]), weight, name))
+            normalizers.append(learn_normalizer(bank.steps, diag[k], None, weight, name, product=products[k]))
             continue
         K, definite = _checked_matrix(source, k, settings, bool(known_psd[k]))
         products[k] = K @ share
@@ -219,11 +219,6 @@ def as_numbers(X: Any) -> Any:
     if isinstance(X, np.ndarray) and X.dtype.kind in "biuf":
         return X
     return np.ascontiguousarray(X, dtype=np.float64) if is_frame(X) and is_numeric(X) else as_samples(X)
-
-
-def _same(product: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """Return K v, which is known for the only v that a normalisation by a factor asks for."""
-    return product
 
 
 def _gather_known(
@@ -282,7 +277,7 @@ def _prepare_rows(
     normalizers = []
     for k, name in enumerate(bank.names):
         if plain[k]:
-            normalizers.append(learn_normalizer(bank.steps, diag[k], partial(_same, next(left)), weight, name))
+            normalizers.append(learn_normalizer(bank.steps, diag[k], None, weight, name, product=next(left)))
             continue
         if not known_psd[k]:
             bank.raw(k, take_rows(X, slice(0, ROWS)))

@@ -116,8 +116,8 @@ def _matrices(stack: KernelStack, kind: str, in_place: bool) -> Any:
 
 def _learn(stack, found, k: int, at: int, matvec, weight, settings: Settings) -> FittedNormalizer:
     """Learn the normalisation of kernel k, number ``at`` of what was inspected."""
-    diag, sums = found.diagonal[at], found.row_sums[at]
-    return learn_normalizer(settings.normalize, diag, matvec, weight, stack.names[k], row_sums=sums)
+    diag, product = found.diagonal[at], found.row_sums[at] / len(stack) if weight is None else None
+    return learn_normalizer(settings.normalize, diag, matvec, weight, stack.names[k], product=product)
 
 
 def _is_constant(found: Inspection | Sums, at: int, normalizer: FittedNormalizer) -> bool:

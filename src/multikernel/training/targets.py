@@ -48,20 +48,18 @@ REGRESSION: Mapping[str, Loss] = named_losses("regression")
 _LINEAR = (Hinge, EpsilonInsensitive, Squared, SquaredHinge)
 
 
-def takes_columns(loss: Loss) -> bool:
-    """Whether a loss takes several columns of targets that share the weights of the kernels."""
-    return type(loss) in (Hinge, Squared) or joint_form(loss) is not None
-
-
-def machine_for(loss: Loss, y: np.ndarray, cost: np.ndarray, fit_intercept: bool, gram: Gram) -> Machine:
+def machine_for(loss: Loss, y: np.ndarray, cost: np.ndarray, fit_intercept: bool, gram: Gram) -> Machine | None:
     """Return the machine of a loss on some kernels.
 
-    y is (n,), or (n, c) with a column of -1 and 1 for each class, or of targets.
+    y is (n,), or (n, c) with a column of -1 and 1 for each class, or of targets. None where the loss does not take several
+    columns, which share the weights of the kernels.
     """
     several = y.ndim > 1
     if type(loss) is Squared:
         # targets go to the device where the kernels are
         return Ridge(y if gram.device == "host" else cast(Any, gram).hold(y), cost * loss.C, fit_intercept)
+    if several and type(loss) is not Hinge and joint_form(loss) is None:
+        return None
     if type(loss) is EpsilonInsensitive:
         return SVR(y, cost * loss.C, loss.epsilon, fit_intercept)
     if type(loss) is Hinge:
@@ -165,16 +163,15 @@ class Classification:
         targets = []
         for y, samples, name in labelled_problems(self.codes, self.classes, scheme):
             own = cost if samples is None else cost[samples]
+            machine = machine_for(self.loss, y, own, self.fit_intercept, prepared.gram) if products is None else None
             if products is not None:
                 machine = self._product_machine(own, products)
-            elif y.ndim > 1 and not takes_columns(self.loss):
+            elif machine is None:
                 raise ValueError(
                     f"The 'multiclass' parameter of {self.owner} must be 'ovr' or 'ovo' for more than two "
                     f"classes and the loss {self.loss!r}. Got 'joint' instead, which goes with the losses by name and "
                     "their objects."
                 )
-            else:
-                machine = machine_for(self.loss, y, own, self.fit_intercept, prepared.gram)
             machine = Descent(machine) if prepared.gram.kind == "features" else machine
             targets.append(Target(machine, mixing_for(self.norm), name, self.fit_intercept, samples, products))
         return targets
@@ -283,13 +280,13 @@ class Regression:
     def __call__(self, prepared: Prepared) -> Sequence[Target]:
         """Return the one problem."""
         loss = self._loss()
-        if self.y.ndim > 1 and not takes_columns(loss):
+        cost = np.full(len(self.y), float(self.C)) if self.weight is None else self.C * self.weight
+        machine = machine_for(loss, self.y, cost * prepared.unit, self.fit_intercept, prepared.gram)
+        if machine is None:
             raise ValueError(
                 f"{self.owner} with loss={self.loss!r} takes one target. Got y of shape {self.y.shape}: use "
                 "loss='squared', sklearn.multioutput.MultiOutputRegressor or one fit for each."
             )
-        cost = np.full(len(self.y), float(self.C)) if self.weight is None else self.C * self.weight
-        machine = machine_for(loss, self.y, cost * prepared.unit, self.fit_intercept, prepared.gram)
         machine = Descent(machine) if prepared.gram.kind == "features" else machine
         return [Target(machine, mixing_for(self.norm), "regression", self.fit_intercept)]
 

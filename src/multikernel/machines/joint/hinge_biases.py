@@ -17,40 +17,6 @@ from numba import njit
 from multikernel.machines.joint.hinge_loops import MOST_STEPS
 
 
-def best_biases(D: np.ndarray, C: np.ndarray, y: np.ndarray, enough: float) -> tuple[np.ndarray, float]:
-    """Return biases whose loss is above the least by at most ``enough``, or by rounding, and their loss.
-
-    Parameters
-    ----------
-    D : ndarray of shape (n, c)
-        Margins, zero at u = y_i.
-    C, y : ndarrays of shape (n,)
-        Costs and classes.
-    enough : float
-        Accuracy of the loss.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> b, loss = best_biases(np.array([[0.0, 1.0], [3.0, 0.0]]), np.ones(2), np.array([0, 1]), 1e-9)
-    >>> round(loss, 6)
-    4.0
-    """
-    N = np.bincount(y, C, D.shape[1])
-    if N.all():
-        b, value = _interior_point(D, C, y, N, enough)
-        return b - b.mean(), value
-    # classes without samples: biases so low that these classes cost nothing
-    here = np.flatnonzero(N)
-    part, codes = np.ascontiguousarray(D[:, here]), np.searchsorted(here, y)
-    b = np.zeros(D.shape[1])
-    b[here], value = _interior_point(part, C, codes, N[here], enough)
-    levels = (part + b[here]).max(axis=1)
-    for u in np.flatnonzero(N == 0):
-        b[u] = (levels - D[:, u]).min()
-    return b, value
-
-
 @njit(cache=True, nogil=True)
 def loss_at(D, C, y, b):
     """Return sum_i C_i max_u (D_iu + b_u - b_y)."""
@@ -205,3 +171,35 @@ def _interior_point(D, C, y, N, enough):
                 M[i, u] += d * dM[i, u]
     # the value without the rounding of the iterations
     return best, loss_at(D, C, y, best)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def best_biases(D, C, y, enough):
+    """Return biases whose loss is above the least by at most ``enough``, or by rounding, and their loss.
+
+    Parameters
+    ----------
+    D : ndarray of shape (n, c)
+        Margins, zero at u = y_i.
+    C, y : ndarrays of shape (n,)
+        Costs and classes.
+    enough : float
+        Accuracy of the loss.
+    """
+    n, c = D.shape
+    N = np.zeros(c)
+    for i in range(n):
+        N[y[i]] += C[i]
+    if N.min() > 0.0:
+        b, value = _interior_point(D, C, y, N, enough)
+        return b - b.mean(), value
+    # classes without samples: biases so low that these classes cost nothing
+    here = np.flatnonzero(N)
+    part, b = np.ascontiguousarray(D[:, here]), np.zeros(c)
+    b[here], value = _interior_point(part, C, np.searchsorted(here, y), N[here], enough)
+    for u in range(c):
+        if N[u] == 0.0:
+            b[u] = np.inf
+            for i in range(n):
+                b[u] = min(b[u], (part[i] + b[here]).max() - D[i, u])
+    return b, value

@@ -149,14 +149,6 @@ class JointLoss(RowMachine):
         """Return the coefficients multiplied by the ratios of the costs."""
         return coef * (self.C / getattr(other, "C", self.C))[:, None]
 
-    def _room(self, a, u, v):
-        """Return how much class u may give to class v in each row: more where the conjugate curves less."""
-        with np.errstate(divide="ignore", over="ignore"):
-            D = self.derivatives(a)[1]
-            soft = 1.0 / (D[:, u] + D[:, v])
-        room = np.minimum(0.5 * (self.upper[:, v] - a[:, v]), soft)
-        return np.where(a[:, u] < self.upper[:, u], room, 0.0)
-
     # ---- the inner problem
 
     def best_biases(self, f, enough):

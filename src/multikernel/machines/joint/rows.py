@@ -114,7 +114,9 @@ class RowMachine(Machine):
             if amount <= 0.1 * ROUNDING * self.scale:
                 break
             for first in (True, False):
-                room = self._room(a, u, v) if first else np.minimum(self.upper[:, v] - a[:, v], self.scale)
+                room = np.minimum(self.upper[:, v] - a[:, v], self.scale)
+                if first:
+                    room *= (a[:, u] < self.upper[:, u]) & (room > ON_BOUND * self.C)
                 total = float(room.sum())
                 share = min(1.0, amount / total) if total > 0 else 0.0
                 a[:, u] -= share * room
@@ -127,11 +129,6 @@ class RowMachine(Machine):
             a[:, self._absent] = 0.0
         settle_rows(a, self.upper, self.balanced)
         return a
-
-    def _room(self, a: np.ndarray, u: int, v: int) -> np.ndarray:
-        """Return how much class u may give to class v in each row: nothing where one of them is on its bound."""
-        room = self.upper[:, v] - a[:, v]
-        return room * ((a[:, u] < self.upper[:, u]) & (room > ON_BOUND * self.C))
 
     def free(self, a: np.ndarray, held: np.ndarray | bool = False) -> np.ndarray:
         """Return which entries are off their bounds and not ``held``, in rows with at least two of them, (n, c)."""
