@@ -51,8 +51,8 @@ _LINEAR = (Hinge, EpsilonInsensitive, Squared, SquaredHinge)
 def machine_for(loss: Loss, y: np.ndarray, cost: np.ndarray, fit_intercept: bool, gram: Gram) -> Machine | None:
     """Return the machine of a loss on some kernels.
 
-    y is (n,), or (n, c) with a column of -1 and 1 for each class, or of targets. None where the loss does not take several
-    columns, which share the weights of the kernels.
+    y is (n,), or (n, c) with a column of -1 and 1 for each class, or of targets. None where the loss does not take
+    several columns, which share the weights of the kernels.
     """
     several = y.ndim > 1
     if type(loss) is Squared:
