@@ -11,6 +11,8 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # one thread per test worker, so that the workers do not spin against each other
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 BLIS_NUM_THREADS=1 \
               VECLIB_MAXIMUM_THREADS=1 NUMBA_NUM_THREADS=1 MPLBACKEND=Agg
+# where PyTorch is not installed the lines of these files are not counted
+ON_TORCH := */gram/cuda_loops.py,*/gram/device.py,*/gram/device_array.py,*/gram/tensors.py,*/gram/torch.py,*/kernels/on_device.py,*/machines/joint/device_systems.py,*/training/on_torch.py
 PYTEST := $(ONE_THREAD) $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
@@ -18,7 +20,7 @@ PYTEST := $(ONE_THREAD) $(BIN)/python -m pytest
 
 help:
 	@echo "make demo     learn a mix of kernels on a bundled data set"
-	@echo "make test     lint, the whole suite, the documentation's examples and the coverage bar"
+	@echo "make test     lint, the whole suite, the documentation's examples and the coverage bar (TORCH=torch: with PyTorch)"
 	@echo "make test-oldest   the suite with the lowest versions that pyproject.toml allows, on the oldest Python it names"
 	@echo "make lint     ruff and mypy"
 	@echo "make docs     HTML documentation in site/"
@@ -54,7 +56,12 @@ test: lint
 	rm -f .coverage .coverage.*
 	$(PYTEST) -n $(WORKERS) --cov --cov-report=
 	NUMBA_DISABLE_JIT=1 $(PYTEST) -m loops tests --cov --cov-report= --cov-append
-	$(BIN)/python -m coverage report --fail-under=98
+	$(BIN)/python -m coverage report --fail-under=98 $$($(BIN)/python -c "import torch" 2>/dev/null || echo --omit=$(ON_TORCH))
+
+# TORCH=torch (or torch==2.13.0 and the like) installs PyTorch as well; without it tests of kernels on a device are skipped
+$(VENV)/.torch: $(VENV)/.test
+	$(PIP) $(TORCH)
+	@touch $@
 
 # an environment and Numba caches of its own
 test-oldest:
@@ -64,7 +71,7 @@ test-oldest:
 	$(VENV)-oldest/bin/python -m pip install --quiet --disable-pip-version-check -c build/lowest.txt -e ".[test]"
 	NUMBA_CACHE_DIR=$(CURDIR)/build/numba-oldest $(ONE_THREAD) $(VENV)-oldest/bin/python -m pytest -n $(WORKERS)
 
-lint: $(VENV)/.test
+lint: $(VENV)/.test $(if $(TORCH),$(VENV)/.torch)
 	$(BIN)/ruff check
 	$(BIN)/mypy
 

@@ -113,9 +113,10 @@ class Point:
     def outputs(self) -> Outputs:
         """Outputs of every kernel, brought up to date with a."""
         if self._outputs.coef is not self.a:
-            both = np.abs([self.a, self.a - self._outputs.coef]).reshape(2, len(self.a), -1).sum(axis=2)
-            self.size, moved = both @ self._lengths.T
-            self.wander = self.wander + moved + self.size / len(self.a)
+            n, change = len(self.a), self.a - self._outputs.coef
+            rows = np.abs(self.a).reshape(n, -1).sum(axis=1), np.abs(change).reshape(n, -1).sum(axis=1)
+            self.size, moved = np.array(rows) @ self._lengths.T
+            self.wander = self.wander + moved + self.size / n
             if np.any(self.wander > _STALE * self.size):
                 # without the rounding that earlier coefficients have left
                 self._outputs, self.wander = self.problem.gram.new_outputs(self.a.shape), self.size

@@ -52,7 +52,11 @@ SENTENCES = [
     ("max_iter", 0, "a positive integer. Got 0 instead."),
     ("max_iter", 1.5, "a positive integer. Got 1.5 instead."),
     ("class_weight", "equal", "None, 'balanced' or a dict from classes to weights. Got 'equal' instead."),
-    ("gram", "disk", "'auto', 'dense', 'lazy', 'memmap' or 'features'. Got 'disk' instead."),
+    (
+        "gram",
+        "disk",
+        "'auto', 'dense', 'lazy', 'memmap', 'torch' or 'features', or a TorchStorage. Got 'disk' instead.",
+    ),
     ("memory_limit", "much", "None, a positive number of bytes or a text such as '2GB'. Got 'much' instead."),
     ("verbose", -1, "a non-negative integer. Got -1 instead."),
     ("n_jobs", 0, "None or a non-zero integer. Got 0 instead."),

@@ -123,7 +123,8 @@ NEVER = [
 
 @pytest.mark.parametrize(("learner", "y"), NEVER, ids=lambda value: getattr(value, "__name__", ""))
 def test_estimators_without_explicit_features_say_what_gram_may_be(learner, y):
-    sentence = f"The 'gram' parameter of {learner.__name__} must be 'auto', 'dense', 'lazy' or 'memmap'. Got 'features'"
+    may = "'lazy', 'memmap' or 'torch', or a TorchStorage" if learner is MKLOneClass else "'lazy' or 'memmap'"
+    sentence = f"The 'gram' parameter of {learner.__name__} must be 'auto', 'dense', {may}. Got 'features'"
     with pytest.raises(ValueError, match=sentence):
         learner(COLUMNS, gram="features").fit(X, y)
     learner(PAIR, gram="lazy").fit(X, y)

@@ -13,6 +13,7 @@ from multikernel.gram.base import Gram, Outputs
 from multikernel.gram.combined import Cholesky, Combined
 from multikernel.gram.dense import DenseGram
 from multikernel.losses import Logistic, SquaredHinge
+from multikernel.machines.box_ascent import nearest
 from multikernel.machines.joint.crammer_singer import CrammerSinger
 from multikernel.machines.joint.joint_loss import JointLoss
 from multikernel.machines.oneclass import OneClass
@@ -174,6 +175,40 @@ def test_a_hidden_matrix_has_the_same_optimum(kind, norm):
     # machines of the box read blocks, machines of all classes single rows, the others solve where the matrix is
     assert max(fetched, default=0) <= LIMIT
     assert bool(fetched) == isinstance(make(), (SVC, SVR, OneClass))
+
+
+@pytest.mark.parametrize("norm", [1.0, 2.0])
+@pytest.mark.parametrize("kind", [name for name in MACHINES if name.startswith(("svc", "svr", "one"))])
+def test_products_with_the_kernel_are_enough_for_a_box(kind, norm, monkeypatch):
+    """Machines of a box read no entry of a kernel whose products are cheap."""
+    expected = solve(Problem(DenseGram(STACK), MACHINES[kind](), mixing_for(norm)), tol=1e-6)
+    monkeypatch.setattr(HiddenCombined, "by_products", True)
+    fetched = []
+    found = solve(Problem(HiddenGram(STACK, fetched), MACHINES[kind](), mixing_for(norm)), tol=1e-5)
+    assert found.status == "converged" and not fetched
+    assert found.upper == pytest.approx(expected.upper, rel=2e-5)
+
+
+@pytest.mark.loops
+@pytest.mark.parametrize("balanced", [True, False])
+@pytest.mark.parametrize("soft", [0.0, 0.3])
+@pytest.mark.parametrize("start", [0.0, 5.0, -5.0])
+def test_nearest_solves_the_projection(balanced, soft, start):
+    """x is in the box, sums to the total, and no pair of coordinates, nor a single one, can come nearer."""
+    rng = np.random.default_rng(0)
+    v, lo, hi = rng.normal(size=40), -rng.uniform(0.1, 1, 40), rng.uniform(0.1, 1, 40)
+    v[:4], total, x = v[0], 1.5, np.empty(40)
+    b = nearest(v, lo, hi, soft, total, balanced, start, x)
+    assert np.all(x >= lo) and np.all(x <= hi)
+    slope = v - b - x
+    if balanced:
+        assert x.sum() == pytest.approx(total, abs=1e-10)
+    else:
+        assert b == 0.0
+    assert np.all(slope[x == lo] <= 1e-9 - soft * (lo < 0)[x == lo]) and np.all(slope[x == hi] >= soft - 1e-9)
+    inside = (x > lo) & (x < hi) & (x != 0)
+    np.testing.assert_allclose(slope[inside], soft * np.sign(x[inside]), atol=1e-9)
+    assert np.all(np.abs(slope[x == 0]) <= soft + 1e-9)
 
 
 @pytest.mark.parametrize("solver", ["newton", "active-set", "alternating", "level", "sip", "silp", "simplemkl", "qcqp"])

@@ -65,6 +65,8 @@ class BaseMKL(_BaseComposition):
     # a Model; of a baseline whose kernels have coefficients of their own, another object with an expansion
     model_: Any
     classes_: np.ndarray
+    # whether kernels may be on a device
+    _on_device: bool = False
     # samples whose outputs a search has computed, and these outputs
     _known: tuple[Any, np.ndarray] | None = None
 

@@ -92,6 +92,8 @@ class MKLClassifier(ProbabilityFace):
     array(['yes', 'no', 'no'], dtype='<U3')
     """
 
+    _on_device = True
+
     def __init__(
         self,
         kernels="rbf",

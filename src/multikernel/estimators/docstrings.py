@@ -46,10 +46,13 @@ class_weight : None, "balanced" or dict, default=None
     "gram": """
 gram : {"auto", "dense", "lazy", "memmap"}, default="auto"
     Where kernels are kept: in memory, computed row by row, or in a temporary file.""",
+    "gram_or_torch": """
+gram : {"auto", "dense", "lazy", "memmap", "torch"} or TorchStorage, default="auto"
+    Where kernels are kept: in memory, computed row by row, in a temporary file, or on a GPU by PyTorch.""",
     "gram_or_features": """
-gram : {"auto", "dense", "lazy", "memmap", "features"}, default="auto"
-    Where kernels are kept: in memory, computed row by row, in a temporary file, or not at all, with explicit
-    features in their place; "auto" takes features from 20,000 samples on where all kernels have them.""",
+gram : {"auto", "dense", "lazy", "memmap", "torch", "features"} or TorchStorage, default="auto"
+    Where kernels are kept: in memory, computed row by row, in a temporary file, on a GPU by PyTorch, or not at all,
+    with explicit features in their place; "auto" takes features from 20,000 samples on where all kernels have them.""",
     "memory_limit": """
 memory_limit : float, str or None, default=None
     Bytes, or a text such as "2GB", that kernels may take; None for half of the free memory.""",
@@ -168,7 +171,7 @@ history_ : dict of ndarrays
 solver_ : str
     The solver that ran.
 gram_ : GramInfo
-    How the kernels were kept: kind, dtype, nbytes.
+    How the kernels were kept: kind, dtype, nbytes, device, recomputed.
 model_ : Model
     What the fit learned, enough to predict and to report.""",
     "columns": """

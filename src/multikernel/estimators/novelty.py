@@ -57,7 +57,7 @@ class MKLOneClass(OutlierMixin, BaseMKL):
     normalize : None, "variance", "cosine", "trace" or list of these, default="variance"
         Scaling of every kernel, learned on the training samples. Centred kernels are refused: their optimum is
         zero.
-    <psd, solver, tol, max_iter, gram, memory_limit, verbose, n_jobs, callback>
+    <psd, solver, tol, max_iter, gram_or_torch, memory_limit, verbose, n_jobs, callback>
 
     Attributes
     ----------
@@ -92,6 +92,8 @@ class MKLOneClass(OutlierMixin, BaseMKL):
     >>> bool(np.mean(model.predict(X) == -1) <= 0.1)
     True
     """
+
+    _on_device = True
 
     def __init__(
         self,

@@ -89,6 +89,8 @@ class MKLRegressor(RegressorFace):
     (array([8.]), 1.0)
     """
 
+    _on_device = True
+
     def __init__(
         self,
         kernels="rbf",

@@ -14,7 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, _check_y, _num_samples, validate_data
 
 from multikernel.gram.stack import KernelStack, stack_kernels
-from multikernel.gram.storage import KINDS, parse_bytes
+from multikernel.gram.storage import KINDS, TorchStorage, parse_bytes
 from multikernel.kernels.bank import take_rows
 from multikernel.kernels.class_kernels import OutputKernels
 from multikernel.kernels.inputs import is_frame, is_numeric
@@ -64,7 +64,7 @@ def kept_samples(X: Any, y: np.ndarray | None, weight: Any, rows: np.ndarray | N
         kept = kept[weight[kept] > 0]
         weight = weight[kept]
     whole = len(kept) == _num_samples(X) and (rows is None or np.array_equal(kept, np.arange(len(kept))))
-    own, none = np.zeros(0) if y is None else y[kept], np.zeros(0, np.intp)
+    own, none = np.zeros(0) if y is None else y if whole else y[kept], np.zeros(0, np.intp)
     return Samples(X if whole else take_rows(X, kept), own, weight, kept, none, none)
 
 
@@ -200,13 +200,18 @@ def check_weight(X: Any, sample_weight: Any) -> np.ndarray:
 
 def _check_stack(estimator: Any, X: Any, reset: bool) -> KernelStack:
     if not isinstance(X, KernelStack):
-        if not isinstance(X, np.ndarray) or X.ndim != 3 or (reset and X.shape[1] != X.shape[2]):
-            shape = f"an array of shape {X.shape}" if isinstance(X, np.ndarray) else type(X).__name__
+        if not hasattr(X, "__dlpack__") or X.ndim != 3 or (reset and X.shape[1] != X.shape[2]):
+            shape = f"an array of shape {X.shape}" if hasattr(X, "shape") else type(X).__name__
             raise ValueError(
                 "With kernels='precomputed' X must be stack_kernels(...) of square matrices, or an array of "
                 f"shape (n_kernels, n_rows, n_train). Got {shape} instead."
             )
         X = stack_kernels(X)
+    if hasattr(X, "train_tensors") and not estimator._on_device:
+        raise ValueError(
+            f"X must be arrays for {type(estimator).__name__}, which works on the host only. "
+            f"Got tensors on {X.device} instead."
+        )
     if reset:
         estimator.n_features_in_ = X.shape[1]
     return X
@@ -277,6 +282,11 @@ def one_of(*words: str) -> Rule:
     return Rule(listed[0] if len(words) == 1 else f"{', '.join(listed[:-1])} or {listed[-1]}", words=words)
 
 
+def _storage(*words: str) -> Rule:
+    """Return the rule that a parameter be the name of a storage, or one with settings."""
+    return replace(one_of(*words), text=f"{one_of(*words).text}, or a TorchStorage", kinds=(TorchStorage,))
+
+
 def require_that(right: bool) -> None:
     """Raise where a value is not what a rule says; `check_parameters` has the sentence."""
     if not right:
@@ -322,7 +332,7 @@ RULES: dict[str, Rule] = {
     "class_weight": Rule(
         "None, 'balanced' or a dict from classes to weights", (Mapping,), words=("balanced",), none=True
     ),
-    "gram": one_of("auto", *(kind for kind in KINDS if kind != "features")),
+    "gram": _storage("auto", *(kind for kind in KINDS if kind != "features")),
     "memory_limit": Rule("None, a positive number of bytes or a text such as '2GB'", none=True, check=parse_bytes),
     "verbose": Rule("a non-negative integer", (Integral, bool), 0.0),
     "callback": Rule("None or a callable", (Callable,), none=True),  # type: ignore[arg-type]
@@ -330,7 +340,7 @@ RULES: dict[str, Rule] = {
 }
 
 # of the estimators that also work on explicit features
-GRAM_OR_FEATURES = one_of("auto", *KINDS)
+GRAM_OR_FEATURES = _storage("auto", *KINDS)
 
 
 def check_parameters(estimator: Any, /, **own: Rule) -> None:
@@ -350,6 +360,8 @@ def check_parameters(estimator: Any, /, **own: Rule) -> None:
                 f"The names of the kernels must differ from the parameters of {owner}. "
                 f"Got {entry[0]!r}, which is one of them."
             )
+    if not estimator._on_device:
+        rules["gram"] = one_of(*(word for word in rules["gram"].words if word != "torch"))
     for name, value in params.items():
         if name not in rules or rules[name].allows(value):
             continue

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from multikernel.gram.lazy import LazyGram
     from multikernel.gram.memmap import MemmapGram
     from multikernel.gram.stack import KernelStack, stack_kernels
-    from multikernel.gram.storage import choose_storage
+    from multikernel.gram.storage import TorchStorage, choose_storage
     from multikernel.gram.subset import SubsetGram
 
 __all__ = [
@@ -29,6 +29,7 @@ __all__ = [
     "LazyGram",
     "MemmapGram",
     "SubsetGram",
+    "TorchStorage",
     "choose_storage",
     "stack_kernels",
 ]
@@ -42,6 +43,7 @@ _EXPORTS = {
     "LazyGram": "lazy",
     "MemmapGram": "memmap",
     "SubsetGram": "subset",
+    "TorchStorage": "storage",
     "choose_storage": "storage",
     "stack_kernels": "stack",
 }

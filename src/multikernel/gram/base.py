@@ -35,6 +35,10 @@ class Gram(ABC):
         Bytes this Gram holds beyond what the caller handed in.
     budget : float
         Bytes of kernel values that may be held beside those that are stored.
+    device : Any
+        Where the kernels are: "host", or a device of PyTorch.
+    recomputed : bool
+        Whether kernels on a device are computed whenever they are read.
     loose : float or ndarray of shape (p, n)
         For bounds on rounding: the sizes of the terms that K_ij is computed from add up to at most sqrt(m_i m_j), with
         m = diag() + loose. Zero where K_ij is one stored number.
@@ -48,6 +52,8 @@ class Gram(ABC):
     dtype: np.dtype
     nbytes: int = 0
     budget: float = np.inf
+    device: Any = "host"
+    recomputed: bool = False
     loose: float | np.ndarray = 0.0
     output_kernels: Sequence[np.ndarray] | None = None
 

@@ -120,6 +120,8 @@ class Combined(ABC):
         Precision in which rows and blocks are formed.
     host_limit : float
         Largest number of samples whose block of K_beta machines should ask for at once.
+    by_products : bool
+        Whether machines should work by products with K_beta: there are more samples, and products are cheap.
     team : Team
         Threads for work on the host.
     cache : dict
@@ -132,6 +134,7 @@ class Combined(ABC):
     team: Team
     cache: dict
     host_limit: float = np.inf
+    by_products: bool = False
 
     @property
     @abstractmethod

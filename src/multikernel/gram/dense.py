@@ -35,6 +35,14 @@ class AffineForm:
     A: np.ndarray | None = None
     B: np.ndarray | None = None
 
+    def cancelled(self) -> np.ndarray:
+        """Return what `Gram.loose` is to be where there are A and B."""
+        assert self.A is not None and self.B is not None
+        # |A_i| |B_j| + |B_i| |A_j|, both sizes made alike, and what the diagonal has lost to them
+        a, b = (np.square(side).sum(axis=2) for side in (self.A, self.B))
+        unit = np.sqrt(np.maximum(a.max(axis=1), 1e-300) / np.maximum(b.max(axis=1), 1e-300))[:, None]
+        return a / unit + b * unit + 2.0 * np.einsum("kit,kit->ki", self.A, self.B)
+
 
 class DenseGram(HostGram):
     """p matrices in memory.
@@ -73,12 +81,8 @@ class DenseGram(HostGram):
         self.team = Team(n_threads)
         self.nbytes = sum(map(attrgetter("nbytes"), self._groups)) if owned else 0
         self._diag: np.ndarray | None = None
-        A, B = self.form.A, self.form.B
-        if A is not None and B is not None:
-            # |A_i| |B_j| + |B_i| |A_j|, both sizes made alike, and what the diagonal has lost to them
-            a, b = (np.square(side).sum(axis=2) for side in (A, B))
-            unit = np.sqrt(np.maximum(a.max(axis=1), 1e-300) / np.maximum(b.max(axis=1), 1e-300))[:, None]
-            self.loose = a / unit + b * unit + 2.0 * np.einsum("kit,kit->ki", A, B)
+        if self.form.A is not None:
+            self.loose = self.form.cancelled()
 
     def raw(self, kernel: int) -> np.ndarray:
         """Return the stored matrix of one kernel."""

@@ -8,8 +8,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-# rows combined together: few enough that they stay in the cache until all kernels are added
-_BLOCK = 32
+# rows combined together, also when one is missing: more rows mean fewer calls; fewer rows stay in the cache until all
+# kernels are added, and fewer of them are never read
+TOGETHER = 32
 
 
 def read_only(array: np.ndarray) -> np.ndarray:
@@ -28,8 +29,8 @@ def add_combined_rows(K, kernels, coef, rows, slots, first, last, fresh, out):
     """
     n = out.shape[1]
     m = kernels.shape[0]
-    for block in range(first, last, _BLOCK):
-        end = min(block + _BLOCK, last)
+    for block in range(first, last, TOGETHER):
+        end = min(block + TOGETHER, last)
         k = 0
         while k + 4 <= m:
             A0, A1, A2, A3 = K[kernels[k]], K[kernels[k + 1]], K[kernels[k + 2]], K[kernels[k + 3]]

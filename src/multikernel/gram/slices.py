@@ -15,8 +15,20 @@ from multikernel.gram.dense_loops import read_only
 from multikernel.threads import ROWS
 
 
-def as_data(kernels: Any) -> np.ndarray | tuple[np.ndarray, ...]:
-    """One (p, n_rows, n_train) array where the kernels lie in one buffer, otherwise a tuple of matrices."""
+def _elsewhere(K: Any) -> bool:
+    """Whether an array is one of another library, perhaps on another device."""
+    return hasattr(K, "__dlpack__") and not isinstance(K, np.ndarray)
+
+
+def as_data(kernels: Any) -> np.ndarray | tuple[np.ndarray, ...] | list:
+    """One (p, n_rows, n_train) array where the kernels lie in one buffer, otherwise a tuple of matrices.
+
+    Arrays of other libraries come back as a list of matrices.
+    """
+    if _elsewhere(kernels) and kernels.ndim == 3 and len(kernels):
+        return list(kernels)
+    if isinstance(kernels, (list, tuple)) and kernels and all(_elsewhere(K) for K in kernels):
+        return list(kernels)
     what = "The 'kernels' parameter of stack_kernels must be 2-D arrays or an array (p, n_rows, n_train). "
     if isinstance(kernels, np.ndarray) and kernels.dtype != object:
         if kernels.ndim != 3 or len(kernels) == 0:

@@ -32,7 +32,8 @@ def stack_kernels(kernels: Any, *, names: Sequence[str] | None = None, diag: Any
     ----------
     kernels : list of arrays (n_rows, n_train), dict name -> array, or array (p, n_rows, n_train)
         The kernels between the rows and the training samples. Square to fit on; one row per test sample and
-        one column per training sample to predict on. Never copied and never written into.
+        one column per training sample to predict on. Never copied and never written into. Tensors of PyTorch and
+        other arrays with ``__dlpack__`` (CuPy, JAX) stay on their device, where ``gram="torch"`` reads them.
     names : list of str, optional
         One name per kernel; ``"kernel_0"``, ``"kernel_1"``, ... when left out.
     diag : array (p, n_rows), optional
@@ -65,7 +66,12 @@ def stack_kernels(kernels: Any, *, names: Sequence[str] | None = None, diag: Any
     if isinstance(kernels, Mapping):
         names = list(kernels) if names is None else names
         kernels = list(kernels.values())
-    data = as_data(kernels)
+    data, kind = as_data(kernels), KernelStack
+    if isinstance(data, list):
+        # tensors: loaded here, so that nothing else imports PyTorch
+        from multikernel.gram.tensors import TensorStack, as_tensors
+
+        data, kind = as_tensors(data), TensorStack
     p, (n_rows, n_columns) = len(data), data[0].shape
     if names is None:
         names = [f"kernel_{k}" for k in range(p)]
@@ -85,7 +91,7 @@ def stack_kernels(kernels: Any, *, names: Sequence[str] | None = None, diag: Any
     square = n_rows == n_columns
     # Rows of a rectangular stack are samples that have no column.
     row_ids = np.arange(n_rows) if square else np.arange(n_columns, n_columns + n_rows)
-    return KernelStack(data, [str(name) for name in names], row_ids, np.arange(n_columns), n_columns, diag=diag)
+    return kind(data, [str(name) for name in names], row_ids, np.arange(n_columns), n_columns, diag=diag)
 
 
 class KernelStack:
@@ -229,7 +235,7 @@ class KernelStack:
         return other
 
     def _with(self, **changes: Any) -> KernelStack:
-        other = object.__new__(KernelStack)
+        other = object.__new__(type(self))
         other.__dict__.update(self.__dict__, **{f"_{name}": value for name, value in changes.items()})
         return other
 

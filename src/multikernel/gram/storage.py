@@ -11,18 +11,32 @@ from __future__ import annotations
 
 import os
 import re
+from dataclasses import dataclass
 from numbers import Real
 from pathlib import Path
 
 import numpy as np
 
-KINDS = ("dense", "lazy", "memmap", "features")
+KINDS = ("dense", "lazy", "memmap", "torch", "features")
 
 # computed kernels are kept in float64 up to this size, in float32 above it: digits against memory
 SINGLE_ABOVE = 256 * 2**20
 
 # kB is a thousand bytes, KiB is 1024 bytes, and so on
 _UNITS = {name + i: base**k for i, base in (("", 1000), ("i", 1024)) for k, name in enumerate(["", *"kmgt"])}
+
+
+@dataclass(frozen=True)
+class TorchStorage:
+    """Kernels on a device of PyTorch; ``gram="torch"`` means ``gram=TorchStorage()``.
+
+    Attributes
+    ----------
+    device : str
+        "cuda", "cuda:1", "cpu" or another device; "auto" is the GPU where there is one, else the processor.
+    """
+
+    device: str = "auto"
 
 
 def storage_dtype(p: int, n: int) -> np.dtype:
@@ -129,14 +143,14 @@ def choose_storage(
         )
     if rows <= limit and (requested != "dense" or dense <= limit):
         return requested
-    has = f"the memory limit is {_size(limit)}" + (" (half of the free memory)" if memory_limit is None else "")
+    has = f"the memory limit is {size_text(limit)}" + (" (half of the free memory)" if memory_limit is None else "")
     if rows > limit:
         raise MemoryError(
-            f"The combined kernel on {n} samples needs up to {_size(rows)}, and {has}: "
+            f"The combined kernel on {n} samples needs up to {size_text(rows)}, and {has}: "
             f"use fewer samples, or a larger 'memory_limit' if few of them will be support vectors."
         )
     raise MemoryError(
-        f"{p} kernels on {n} samples need {_size(dense)} with gram='dense', and {has}: "
+        f"{p} kernels on {n} samples need {size_text(dense)} with gram='dense', and {has}: "
         f"use gram='lazy' or gram='memmap', or a larger 'memory_limit'."
     )
 
@@ -147,6 +161,7 @@ def row_budget(n: int, itemsize: int, memory_limit: float | str | None = None) -
     return max(0.0, limit - n * n * itemsize)
 
 
-def _size(size: float) -> str:
+def size_text(size: float) -> str:
+    """Return a number of bytes in words."""
     units = (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3))
     return next(f"{size / by:.3g} {unit}" for unit, by in units if size >= by or by == 1e3)

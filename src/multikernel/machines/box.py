@@ -16,12 +16,11 @@ import numpy as np
 
 from multikernel.gram.base import Outputs
 from multikernel.gram.combined import RIDGES, Combined, HostRows
+from multikernel.gram.dense_loops import TOGETHER
 from multikernel.machines.base import ON_BOUND, PATIENCE, ROUNDING, ConicMachine, Curvature, Machine
 from multikernel.machines.box_interior import solve_inside
 from multikernel.machines.box_loops import CONVERGED, NEEDS_ROW, OUT_OF_STEPS, ascend, balance, smo
 
-# combined rows formed together when one is missing: more rows mean fewer calls, and more rows that are never read
-_BATCH = 32
 # length of a pair's step in units of the exact one: fewer steps to tight tolerances against more where few are needed
 RELAX = 1.5
 
@@ -84,12 +83,21 @@ class BoxMachine(Machine):
         return np.where(coef >= other.hi - edge, self.hi, np.where(coef <= other.lo + edge, self.lo, coef))
 
     def solve(self, combined, a, f, accuracy):
+        if combined.by_products:
+            from multikernel.machines.box_ascent import ascent
+
+            a, f, done = ascent(self, combined, a, f, accuracy)
+            return a if done else solve_inside(self, combined, a, f, accuracy)[0]
         run = SMO(self, a, f, accuracy)
         run.run(combined)
         return self.make_feasible(run.a)
 
     def partial_solve(self, combined: Combined, a: np.ndarray, f: np.ndarray, accuracy: float, size: int) -> np.ndarray:
         """Return coefficients of which the ``size`` worst violators were moved, for as many steps."""
+        if combined.by_products:
+            from multikernel.machines.box_ascent import partial_ascent
+
+            return partial_ascent(self, combined, a, f)
         run = SMO(self, a, f, accuracy)
         if self.n_samples > combined.host_limit:
             for _ in range(int(np.ceil(size / combined.host_limit))):
@@ -117,7 +125,7 @@ class BoxMachine(Machine):
         if len(free) < 1 + self.balanced:
             return Curvature(np.zeros((k, k)), free[:0], np.zeros((0, k)), np.zeros(0))
         residual = self.p[free] - self.eps * np.sign(a[free]) - f[free]
-        X = _solve_reduced(combined, free, np.vstack([Ff, residual]), self.balanced, rough)
+        X = solve_reduced(combined, free, np.vstack([Ff, residual]), self.balanced, rough)
         Z, correction = X[:k], X[k]
         H = Ff @ Z.T
         return Curvature(0.5 * (H + H.T), free, Z.T, correction)
@@ -221,7 +229,7 @@ class SMO:
                 violation = np.maximum(self.G + self.up - middle, middle - (self.G + self.low))
                 violation[rows.have] = -np.inf
                 violation[row] = np.inf
-                m = min(_BATCH, len(violation))
+                m = min(TOGETHER, len(violation))
                 worst = np.argpartition(-violation, m - 1)[:m]
                 rows.ensure(np.sort(worst[violation[worst] > 0]))
             elif status == CONVERGED or used >= budget:
@@ -233,7 +241,7 @@ def _tie_breakers(n: int) -> np.ndarray:
     return np.random.default_rng(n).random(n) * 1e-6
 
 
-def _solve_reduced(
+def solve_reduced(
     combined: Combined, idx: np.ndarray, rhs: np.ndarray, balanced: bool, rough: bool = False
 ) -> np.ndarray:
     """Solve K_beta[idx, idx] x = r for the rows r of rhs; where balanced [K 1; 1' 0] [x; .] = [r; 0]: then sum x = 0.
@@ -247,7 +255,7 @@ def _solve_reduced(
         np.subtract(rhs, rhs.mean(axis=1, keepdims=True), out=centred[:-1])
         rhs = centred
     mean = max(float(combined.diag[idx].mean()), float(np.finfo(np.float32).tiny))
-    single = [RIDGES["f"][0]] if rough and combined.dtype != np.float32 else []
+    single = [RIDGES["f"][0]] if rough and (combined.dtype != np.float32 or combined.by_products) else []
     for ridge, roughly in chain(zip(single, repeat(True)), zip(RIDGES[combined.dtype.char], repeat(False))):
         factor = combined.factor(idx, ridge * mean, roughly)
         if factor is not None:

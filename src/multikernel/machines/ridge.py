@@ -15,7 +15,6 @@ from multikernel.gram.base import Outputs
 from multikernel.gram.combined import Combined
 from multikernel.losses import Squared
 from multikernel.machines.base import FLOOR, STEPS, Curvature, Machine
-from multikernel.machines.box_loops import settle
 from multikernel.machines.weighted_inverse import WeightedInverse
 
 
@@ -47,7 +46,7 @@ class Ridge(Machine):
     """
 
     def __init__(self, Y: np.ndarray, C: float | np.ndarray = 1.0, fit_intercept: bool = False) -> None:
-        Y = np.asarray(Y, float)
+        Y = Y.astype(float, copy=False)
         self.n_samples = len(Y)
         self.balanced = fit_intercept
         self.w = 2.0 * np.broadcast_to(np.asarray(C, float), (self.n_samples,))
@@ -71,11 +70,17 @@ class Ridge(Machine):
     def make_feasible(self, a):
         if not self.balanced:
             return a
-        a = np.asfortranarray(a - self.C * (a.sum(axis=0) / self.C.sum()))
-        far, free = np.full(self.n_samples, np.inf), np.ones(self.n_samples, bool)
-        for column in a.reshape(self.n_samples, -1, order="F").T:
-            settle(column, -far, far, 0.0, free)
-        return np.ascontiguousarray(a)
+        columns = (a - self.C * (a.sum(axis=0, keepdims=True) / self.C.sum())).reshape(self.n_samples, -1)
+        # multiples of the last digit of the largest entry, which add up to zero as whole numbers
+        top = np.abs(columns).max(axis=0)
+        if not np.isfinite(top).all():
+            return columns.reshape(a.shape)
+        unit = np.ldexp(1.0, np.maximum(np.frexp(top)[1] - 53, -1074))
+        whole = np.rint(columns / unit)
+        rest = whole.astype(np.int64).sum(axis=0)
+        at = np.where(rest > 0, whole.argmax(axis=0), whole.argmin(axis=0)), np.arange(len(rest))
+        whole[at] = whole[at] - rest
+        return (whole * unit).reshape(a.shape)
 
     def primal(self, f, quad, accuracy=0.0, a=None):
         b = self._mean(self.Y - f)
@@ -136,7 +141,7 @@ class Ridge(Machine):
         p = len(F)
         inverse = self._inverse(combined)
         rhs = np.moveaxis(np.concatenate([F, self._residual(a, f)[None]]), 0, -1)
-        Z = inverse.apply(np.ascontiguousarray(rhs).reshape(len(rhs), -1)).reshape(rhs.shape)
+        Z = inverse.apply(rhs.reshape(len(rhs), -1)).reshape(rhs.shape)
         response, correction = Z[..., :p], Z[..., p]
-        H = F.reshape(p, -1) @ response.reshape(-1, p)
+        H = np.asarray(F.reshape(p, -1) @ response.reshape(-1, p))
         return Curvature(0.5 * (H + H.T), np.arange(self.n_samples), response, correction)

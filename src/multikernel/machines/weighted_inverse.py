@@ -68,10 +68,9 @@ class WeightedInverse:
 
     def apply(self, R: np.ndarray, plain: bool = False) -> np.ndarray:
         """Return (K + diag(1/w))^-1 R in float64, R of shape (n,) or (n, m); ``plain`` leaves the sums as they are."""
-        out = np.zeros(R.shape)
+        out = np.zeros_like(R, float)
         if len(self.idx):
             out[self.idx] = self._factor.solve(R[self.idx])
         if self.multiplier is not None and not plain:
-            total = out.sum(axis=0)
-            out -= self.multiplier * total if R.ndim == 1 else np.outer(self.multiplier, total)
+            out -= self.multiplier.reshape(-1, *[1] * (R.ndim - 1)) * out.sum(axis=0, keepdims=True)
         return out

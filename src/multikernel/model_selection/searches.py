@@ -77,6 +77,8 @@ class MKLClassifierCV(SearchCV, ProbabilityFace):
     (True, array(['near'], dtype='<U4'))
     """
 
+    _on_device = True
+
     _base = MKLClassifier
 
     def __init__(
@@ -174,6 +176,8 @@ class MKLRegressorCV(SearchCV, RegressorFace):
     >>> sorted(search.best_params_), search.norm_, bool(search.best_score_ > 0.7)
     (['C', 'epsilon'], 1.0, True)
     """
+
+    _on_device = True
 
     _base = MKLRegressor
 

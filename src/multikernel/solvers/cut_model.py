@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from importlib.util import find_spec
+from typing import cast
 
 import numpy as np
 from numba import njit
@@ -85,7 +86,7 @@ class CutModel:
             self._needed[t] = self._clock
         value = float(lam @ np.array(self.g) - 0.5 * self.mixing.support(lam @ np.array(self.q))[0])
         if value > self.lower:
-            self.lower, self.mix = value, partial(np.tensordot, lam, self.a.copy(), 1)
+            self.lower, self.mix = value, partial(_mixed, lam, self.a.copy())
         return value
 
     def minimise(self, known: np.ndarray | None = None) -> tuple[np.ndarray, float]:
@@ -120,6 +121,11 @@ class CutModel:
             if least - lower <= SOLVED * abs(least):
                 break
         return self.mixing.scale_to_boundary(self.mixing.start(self.p) if best is None else best), lower
+
+
+def _mixed(lam: np.ndarray, a: list) -> np.ndarray:
+    """Return the coefficients of the cuts, mixed by multipliers."""
+    return cast(np.ndarray, sum(lam[t] * a[t] for t in np.flatnonzero(lam)))
 
 
 @njit(cache=True, nogil=True)

@@ -86,6 +86,8 @@ class Newton(Solver):
         Coefficients that a partial solution works on, per 2000 samples.
     handover, reach : float
         Relative gap at which interleaving ends, and the one that it should have reached before its last step.
+    close : float
+        Relative gap at which interleaving ends where partial solutions are by products, and almost whole.
     patience : int
         Steps without progress before the other method takes over.
     """
@@ -97,6 +99,7 @@ class Newton(Solver):
     epochs: int = 4
     size: int = 600
     handover: float = 0.25
+    close: float = 0.075
     reach: float = 0.85
     patience: int = 4
 
@@ -121,7 +124,8 @@ class Newton(Solver):
         # whole solutions are few: one before a closed-form step, one after
         epochs = self.epochs - (gap > self.reach) if state.partial else min(2, self.epochs)
         lower = -np.inf
-        if state.interleaving and state.epochs < epochs and gap > self.handover:
+        handover = self.close if point.combined.by_products else self.handover
+        if state.interleaving and state.epochs < epochs and gap > handover:
             self._interleave(point, state, accuracy)
         elif state.waited < self.patience:
             state.interleaving = False

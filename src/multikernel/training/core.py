@@ -39,7 +39,7 @@ class Settings:
         Steps of the normalisation.
     psd : {"error", "clip", "shift", "flip"}
         What to do about an indefinite kernel.
-    gram : str
+    gram : str or TorchStorage
         Storage asked for.
     memory_limit : float, str or None
         Memory that kernels may take.
@@ -63,7 +63,7 @@ class Settings:
     owner: str
     normalize: Any = None
     psd: str = "error"
-    gram: str = "auto"
+    gram: Any = "auto"
     memory_limit: float | str | None = None
     n_threads: int = 1
     verbose: int = 0

@@ -16,7 +16,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -33,14 +33,23 @@ class Term:
 
     Attributes
     ----------
-    coef : ndarray of shape (m, T)
-        Coefficients of the m training samples kept, for T problems.
+    columns : ndarray of shape (m, T)
+        Coefficients of the m training samples kept, for T problems: one array for all kernels where they share it.
+    factors : float, or ndarray of shape (T,) or (T, T)
+        What this kernel multiplies them with: the columns, or their rows as a matrix.
     normalizer : FittedNormalizer or None
         What is applied to raw test rows first.
     """
 
-    coef: np.ndarray
+    columns: np.ndarray
+    factors: float | np.ndarray
     normalizer: FittedNormalizer | None
+
+    @cached_property
+    def coef(self) -> np.ndarray:
+        """The coefficients of this kernel, of shape (m, T)."""
+        matrix = isinstance(self.factors, np.ndarray) and self.factors.ndim == 2
+        return self.columns @ self.factors if matrix else self.columns * self.factors
 
 
 @dataclass(frozen=True)
@@ -174,7 +183,9 @@ def needs_all(normalizers: Sequence[FittedNormalizer], balanced: bool) -> bool:
     return False
 
 
-def make_term(normalizer: FittedNormalizer, coef: np.ndarray, kept: np.ndarray | None) -> tuple[Term, np.ndarray]:
+def make_term(
+    normalizer: FittedNormalizer, coef: np.ndarray, kept: np.ndarray | None, factors: np.ndarray | float
+) -> tuple[Term, np.ndarray]:
     """Return the term of one kernel, and what it adds to the offsets.
 
     Parameters
@@ -185,19 +196,21 @@ def make_term(normalizer: FittedNormalizer, coef: np.ndarray, kept: np.ndarray |
         Coefficients.
     kept : ndarray of int or None
         The samples that are kept, None for all of them.
+    factors : float, or ndarray of shape (T,) or (T, T)
+        What the coefficients are multiplied with, as in `Term`.
     """
     if normalizer.centred and kept is None:
-        return Term(coef, replace(normalizer, A=None, B=None)), np.zeros(coef.shape[1])
+        return Term(coef, factors, replace(normalizer, A=None, B=None)), np.zeros(coef.shape[1])
     shift = np.zeros(coef.shape[1])
     if normalizer.A is not None:
         # B = 1: no unit diagonal was asked for after centring
-        shift = -(normalizer.A.sum(axis=1) @ coef)
-    if kept is not None:
+        shift = -Term(normalizer.A.sum(axis=1)[None] @ coef, factors, None).coef[0]
+    if kept is not None and not np.array_equal(kept, np.arange(len(coef))):
         coef = coef[kept]
     if not normalizer.needs_diag:
-        return Term(normalizer.scale * coef, None), shift
+        return Term(coef, normalizer.scale * factors, None), shift
     slim = normalizer.without_centring()
-    return Term(coef, slim if kept is None else slim.take(kept)), shift
+    return Term(coef, factors, slim if kept is None else slim.take(kept)), shift
 
 
 def evaluate_together(source: Any, expansions: Sequence[Expansion], X: Any, at: np.ndarray | None) -> list[np.ndarray]:
@@ -236,8 +249,8 @@ def evaluate_together(source: Any, expansions: Sequence[Expansion], X: Any, at: 
                     wide[k] = _side_by_side(users[k], expansions, K.shape[1])
                 values, column = K @ wide[k], 0
                 for i, term in users[k]:
-                    outputs[i][part] += values[:, column : column + term.coef.shape[1]]
-                    column += term.coef.shape[1]
+                    outputs[i][part] += values[:, column : column + term.columns.shape[1]]
+                    column += term.columns.shape[1]
                 continue
             for i, term in users[k]:
                 rows = K[:, expansions[i].kept]
@@ -248,7 +261,7 @@ def evaluate_together(source: Any, expansions: Sequence[Expansion], X: Any, at: 
 def _side_by_side(row: Sequence[tuple[int, Term]], expansions: Sequence[Expansion], n: int) -> np.ndarray:
     columns = []
     for i, term in row:
-        coef = np.zeros((n, term.coef.shape[1]))
+        coef = np.zeros((n, term.columns.shape[1]))
         coef[expansions[i].kept] = term.coef
         columns.append(coef)
     return np.hstack(columns)

@@ -103,7 +103,7 @@ def make_mixture(prepared: Prepared, weights: np.ndarray, wanted: np.ndarray | N
     whole = bool(projectors) or needs_all(normalizers, False)
     coef = np.ones((n, 1))
     terms = [
-        make_term(normalizer, weight * coef, None if whole else wanted)[0]
+        make_term(normalizer, coef, None if whole else wanted, weight)[0]
         for normalizer, weight in zip(normalizers, weights[active], strict=True)
     ]
     kept = np.arange(n) if whole else wanted

@@ -22,7 +22,7 @@ from multikernel.gram.memmap import MemmapGram, memmap_stack
 from multikernel.gram.slices import gather, gather_with_product
 from multikernel.gram.soundness import examine
 from multikernel.gram.stack import KernelStack
-from multikernel.gram.storage import choose_storage, row_budget, storage_dtype
+from multikernel.gram.storage import TorchStorage, choose_storage, row_budget, storage_dtype
 from multikernel.kernels.bank import KernelBank, compute_tiles, take_rows
 from multikernel.kernels.fitted_normalizer import FittedNormalizer
 from multikernel.kernels.inputs import alone, is_frame, is_numeric
@@ -130,13 +130,24 @@ def prepare(
     if weight is not None and np.all(weight == weight[0]):
         weight = None
     shared = Shared() if shared is None else shared
-    if isinstance(X, KernelStack):
+    if settings.gram == "torch" or isinstance(settings.gram, TorchStorage) or hasattr(X, "train_tensors"):
+        prepared = _prepare_on_device(kernels, X, weight, settings)
+    elif isinstance(X, KernelStack):
         prepared = prepare_stack(X, weight, settings, shared.sound)
     else:
         prepared = _prepare_computed(kernels, X, weight, settings, shared)
     if prepared.constant.any():
         warn_constant(prepared.names, prepared.constant)
     return prepared
+
+
+def _prepare_on_device(kernels: Any, X: Any, weight: np.ndarray | None, settings: Settings) -> Prepared:
+    """Return the kernels on a device of PyTorch, which is imported here and nowhere else."""
+    from multikernel.training.on_torch import prepare_on_device, prepare_tensors
+
+    if isinstance(X, KernelStack):
+        return prepare_tensors(X, weight, settings)
+    return prepare_on_device(KernelBank.fit(kernels, X, weight, settings.normalize), as_numbers(X), weight, settings)
 
 
 def warn_constant(names: Sequence[str], constant: np.ndarray) -> None:

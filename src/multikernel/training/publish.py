@@ -21,16 +21,22 @@ class GramInfo:
     Attributes
     ----------
     kind : str
-        "dense", "lazy" or "memmap".
+        "dense", "lazy", "memmap", "features" or "torch".
     dtype : str
         Precision of the entries.
     nbytes : int
         Bytes of kernels held beside the caller's own at the end of the fit.
+    device : str
+        Where they were: "host", or a device of PyTorch.
+    recomputed : bool
+        Whether kernels on a device were computed whenever they were read.
     """
 
     kind: str
     dtype: str
     nbytes: int
+    device: str = "host"
+    recomputed: bool = False
 
 
 @dataclass(frozen=True)
@@ -69,7 +75,8 @@ class Model:
 
 def publish(fit: Fit) -> Model:
     """Return the model of a fit."""
-    prepared, n = fit.prepared, fit.prepared.gram.n_samples
+    prepared, whole = fit.prepared, fit.prepared.gram
+    n = whole.n_samples
     columns, shares, found, mixed = [], [], [], []
     for target, solution in zip(fit.targets, fit.solutions, strict=True):
         rows = slice(None) if target.samples is None else target.samples
@@ -77,7 +84,7 @@ def publish(fit: Fit) -> Model:
         column[rows] = solution.dual_coef
         columns.append(column.reshape(n, -1))
         weight = None if prepared.weight is None else prepared.weight[rows]
-        gram = None if target.classes is None else gram_of(target, prepared.gram)
+        gram = None if target.classes is None else gram_of(target, whole)
         shares.append(contributions(solution.weights, solution.outputs, weight, gram))
         if target.unit != 1.0:
             fixed = target.machine.total != 0.0
@@ -92,13 +99,13 @@ def publish(fit: Fit) -> Model:
     per_column = np.concatenate(mixed) if products is None else products.mixed(found[0].weights)
     expansion = expand(prepared, per_column, coef, intercepts, all([target.balanced for target in fit.targets]))
     support = np.flatnonzero(coef.any(axis=1))
-    own, single = coef[support], coef.shape[1] == 1
+    own, single = coef if len(support) == n else coef[support], coef.shape[1] == 1
     attributes: dict[str, Any] = {
         "kernel_names_": list(prepared.names if products is None else products.names),
-        "dual_coef_": own[:, 0] if single else np.ascontiguousarray(own.T),
+        "dual_coef_": own[:, 0] if single else own.T,
         "intercept_": float(intercepts[0]) if single else intercepts,
         "solver_": found[0].solver,
-        "gram_": GramInfo(prepared.gram.kind, str(prepared.gram.dtype), prepared.gram.nbytes),
+        "gram_": GramInfo(whole.kind, str(whole.dtype), whole.nbytes, str(whole.device), whole.recomputed),
     }
     several: dict[str, Any] = {
         "objective_": np.array([solution.upper for solution in found]),
@@ -180,8 +187,7 @@ def expand(
         own = coef if coef.ndim == 2 else coef[k]
         if int(k) in prepared.projectors:
             own = prepared.projectors[int(k)] @ own
-        own = own @ weights[k] if products else own * weights[:, k]
-        term, shift = make_term(prepared.normalizers[k], own, kept)
+        term, shift = make_term(prepared.normalizers[k], own, kept, weights[k] if products else weights[:, k])
         terms.append(term)
         offset += shift
     return prepared.source.expansion(terms, offset, active, np.arange(coef.shape[-2]) if kept is None else kept)

@@ -11,11 +11,12 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from sklearn.utils.class_weight import compute_class_weight
 
+from multikernel.gram.base import Gram
 from multikernel.kernels.class_kernels import ClassKernels, class_kernels
 from multikernel.losses import (
     EpsilonInsensitive,
@@ -51,14 +52,16 @@ _LARGEST, _LINEAR_BELOW = np.finfo(float).maxexp // 5, 4 * np.finfo(float).mache
 _LINEAR = (Hinge, EpsilonInsensitive, Squared, SquaredHinge)
 
 
-def machine_for(loss: Loss, y: np.ndarray, cost: np.ndarray, fit_intercept: bool) -> Machine | None:
-    """Return the machine of a loss: y is (n,), or (n, c) with a column of -1 and 1 for each class, or of targets.
+def machine_for(loss: Loss, y: np.ndarray, cost: np.ndarray, fit_intercept: bool, gram: Gram) -> Machine | None:
+    """Return the machine of a loss on some kernels.
 
-    None where the loss does not take several columns, which share the weights of the kernels.
+    y is (n,), or (n, c) with a column of -1 and 1 for each class, or of targets. None where the loss does not take
+    several columns, which share the weights of the kernels.
     """
     several = y.ndim > 1
     if type(loss) is Squared:
-        return Ridge(y, cost * loss.C, fit_intercept)
+        # targets go to the device where the kernels are
+        return Ridge(y if gram.device == "host" else cast(Any, gram).hold(y), cost * loss.C, fit_intercept)
     if several and type(loss) is not Hinge and joint_form(loss) is None:
         return None
     if type(loss) is EpsilonInsensitive:
@@ -155,11 +158,16 @@ class Classification:
         cost, unit = costs_in_range(self.owner, cost, prepared.unit, labels=True)
         if self.output_kernels is not None:
             products = class_kernels(self.output_kernels, self.classes, prepared.names, self.owner)
+            if prepared.gram.kind == "torch":
+                raise ValueError(
+                    f"The 'output_kernels' parameter of {self.owner} must be None for kernels on a device of PyTorch. "
+                    "Leave it out, or use another 'gram' and arrays instead of tensors."
+                )
         scheme = self.multiclass if products is None else "products"
         targets = []
         for y, samples, name in labelled_problems(self.codes, self.classes, scheme):
             own = cost if samples is None else cost[samples]
-            machine = machine_for(self.loss, y, own, self.fit_intercept) if products is None else None
+            machine = machine_for(self.loss, y, own, self.fit_intercept, prepared.gram) if products is None else None
             if products is not None:
                 machine = self._product_machine(own, products)
             elif machine is None:
@@ -303,7 +311,7 @@ class Regression:
         with np.errstate(over="ignore"):
             cost = np.full(len(self.y), float(self.C)) if self.weight is None else self.C * self.weight
         cost, unit = costs_in_range(self.owner, cost, prepared.unit)
-        machine = machine_for(loss, self.y, cost, self.fit_intercept)
+        machine = machine_for(loss, self.y, cost, self.fit_intercept, prepared.gram)
         if machine is None:
             raise ValueError(
                 f"{self.owner} with loss={self.loss!r} takes one target. Got y of shape {self.y.shape}: use "

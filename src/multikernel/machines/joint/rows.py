@@ -197,6 +197,11 @@ class RowMachine(Machine):
         D, of shape (n, c), is a diagonal to be added to the matrix; without it ``rough`` moves are found in single
         precision. Of the two forms of the system the one of fewer operations is taken.
         """
+        if combined.by_products:
+            from multikernel.machines.joint.device_systems import DistantClassBlocksNewtonSystem
+
+            distant = DistantClassBlocksNewtonSystem(combined, free, self.balanced, D)
+            return distant.rows, distant.solve(R)
         counts = free.sum(axis=0).astype(float)
         rows = np.flatnonzero(free.any(axis=1))
         blocks = 3.0 * np.sum(counts**3) + float(len(rows)) ** 3
