@@ -56,31 +56,33 @@ class Samples:
         return np.ones(len(self.kept)) if self.weight is None else self.weight
 
 
-def kept_samples(X: Any, y: np.ndarray | None, weight: Any, rows: np.ndarray | None = None) -> Samples:
-    """Return the samples ``rows`` (all by default) that have a positive weight; ``weight`` may be None."""
+def kept_samples(
+    X: Any, y: np.ndarray | None, weight: Any, rows: np.ndarray | None = None, classifier: str = ""
+) -> Samples:
+    """Return the samples ``rows`` (all by default) that have a positive weight; ``weight`` may be None.
+
+    With the name of a ``classifier`` they come with their classes, of which there must be two.
+    """
     kept = np.arange(_num_samples(X)) if rows is None else rows
     if weight is not None:
         weight = check_weight(X, weight)
         kept = kept[weight[kept] > 0]
         weight = weight[kept]
     whole = len(kept) == _num_samples(X) and (rows is None or np.array_equal(kept, np.arange(len(kept))))
-    own, none = np.zeros(0) if y is None else y if whole else y[kept], np.zeros(0, np.intp)
-    return Samples(X if whole else take_rows(X, kept), own, weight, kept, none, none)
-
-
-def with_classes(owner: str, samples: Samples) -> Samples:
-    """Return the samples with their classes, or raise where there are fewer than two."""
-    classes, codes = np.unique(samples.y, return_inverse=True)
-    if len(classes) < 2:
-        raise ValueError(f"{owner} needs samples of at least 2 classes. Got one class only: {classes.tolist()[0]!r}.")
-    return replace(samples, classes=classes, codes=codes)
+    own = np.zeros(0) if y is None else y if whole else y[kept]
+    classes, codes = np.unique(own, return_inverse=True) if classifier else (np.zeros(0), np.zeros(0, np.intp))
+    if classifier and len(classes) < 2:
+        raise ValueError(
+            f"{classifier} needs samples of at least 2 classes. Got one class only: {classes.tolist()[0]!r}."
+        )
+    return Samples(X if whole else take_rows(X, kept), own, weight, kept, classes, codes)
 
 
 def check_classes(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Samples:
     """Return valid samples of at least two classes."""
     X = check_samples(estimator, X, reset=True)
     y = check_targets(estimator, X, y)
-    samples = with_classes(type(estimator).__name__, kept_samples(X, y, sample_weight))
+    samples = kept_samples(X, y, sample_weight, classifier=type(estimator).__name__)
     if y.dtype.kind not in "biU" or 2 * len(samples.classes) > len(y):
         # integers and texts are classes in any case: only very many of them are worth a warning
         check_classification_targets(y)

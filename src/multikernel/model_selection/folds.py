@@ -26,7 +26,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
 from multikernel.estimators.splits import Split
-from multikernel.estimators.validation import Samples, kept_samples, with_classes
+from multikernel.estimators.validation import Samples, kept_samples
 from multikernel.gram.storage import default_limit, parse_bytes, storage_dtype
 from multikernel.kernels.bank import KernelBank, compute_tiles
 from multikernel.kernels.base import as_kernel
@@ -80,8 +80,8 @@ class Job:
 
     def samples(self, rows: np.ndarray | None = None) -> Samples:
         """Return the training samples ``rows``, all by default, with their classes where they have some."""
-        samples = kept_samples(self.X, self.y, self.weight, rows)
-        return with_classes(type(self.base).__name__, samples) if is_classifier(self.base) else samples
+        classifier = type(self.base).__name__ if is_classifier(self.base) else ""
+        return kept_samples(self.X, self.y, self.weight, rows, classifier)
 
     def prepare(self, samples: Samples) -> Prepared:
         """Return the kernels on some of the samples."""

@@ -27,7 +27,10 @@ _TOGETHER = 4000
 
 
 class ProductNewtonSystem(DifferencesNewtonSystem):
-    """The Newton system of row differences for the kernel sum_r M_r (x) W_r."""
+    """The Newton system of row differences for the kernel sum_r M_r (x) W_r; D is zero."""
+
+    def __init__(self, combined, free, balanced, diagonal=None, single=False):
+        super().__init__(combined, _limited(free), balanced)
 
     def _fill(self, combined, K, lo, hi, M):
         product_block(K.matrix, K.which, K.scale, combined.W, self.i, self.u, self.v, lo, hi, M)
@@ -108,11 +111,8 @@ class ProductCrammerSinger(CrammerSinger):
     description = "output_kernels"
     row_steps = ProductRowSteps
     blocks = ProductClassBlocks
+    newton_systems = (ProductNewtonSystem, ProductNewtonSystem)
     separable = False
-
-    def _newton_moves(self, combined, free, R, D, rough):
-        blocks = ProductNewtonSystem(combined, _limited(free), self.balanced)
-        return blocks.rows, blocks.solve(R)
 
 
 def _limited(free: np.ndarray) -> np.ndarray:

@@ -14,11 +14,18 @@ class DistantClassBlocksNewtonSystem(ClassBlocksNewtonSystem):
 
     Parameters
     ----------
-    combined, free, balanced, diagonal
-        As in `newton_systems`.
+    combined, free, balanced, diagonal, single
+        As in `newton_systems`; the precision is that of the storage.
     """
 
-    def __init__(self, combined: Any, free: np.ndarray, balanced: bool, diagonal: np.ndarray | None = None) -> None:
+    def __init__(
+        self,
+        combined: Any,
+        free: np.ndarray,
+        balanced: bool,
+        diagonal: np.ndarray | None = None,
+        single: bool = False,
+    ) -> None:
         self.rows, self.kind, self.held = np.flatnonzero(free.any(axis=1)), combined.dtype, None
         self.free = free[self.rows]
         self.at = [np.flatnonzero(column) for column in self.free.T]

@@ -67,6 +67,8 @@ class RowMachine(Machine):
 
     row_steps: type[RowSteps]
     blocks = ClassBlocksNewtonSystem
+    # two forms of the Newton system of the free entries, for many of them in a row and for few
+    newton_systems: tuple[type, type] = (ClassBlocksNewtonSystem, DifferencesNewtonSystem)
     # whether the classes share one kernel, and the entries in which the dual value is linear but for the kernel
     separable = True
     linear: np.ndarray | bool = True
@@ -189,25 +191,6 @@ class RowMachine(Machine):
             a, f = new, moved
         return interior_point(self, combined, a, f, accuracy)
 
-    def _newton_moves(
-        self, combined: Combined, free: np.ndarray, R: np.ndarray, D: np.ndarray | None, rough: bool
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the rows with free entries and the Newton moves of k right-hand sides R there, (m, c, k).
-
-        D, of shape (n, c), is a diagonal to be added to the matrix; without it ``rough`` moves are found in single
-        precision. Of the two forms of the system the one of fewer operations is taken.
-        """
-        if combined.by_products:
-            from multikernel.machines.joint.device_systems import DistantClassBlocksNewtonSystem
-
-            distant = DistantClassBlocksNewtonSystem(combined, free, self.balanced, D)
-            return distant.rows, distant.solve(R)
-        counts = free.sum(axis=0).astype(float)
-        rows = np.flatnonzero(free.any(axis=1))
-        blocks = 3.0 * np.sum(counts**3) + float(len(rows)) ** 3
-        system = ClassBlocksNewtonSystem if (counts.sum() - len(rows)) ** 3 > blocks else DifferencesNewtonSystem
-        return rows, system(combined, free, self.balanced, D, single=rough and D is None).solve(R)
-
     # ---- second order
 
     def curvature(self, combined: Combined, a, f, outputs: Outputs, rough: bool = False) -> Curvature:
@@ -231,7 +214,15 @@ class RowMachine(Machine):
         if not free.any():
             return Curvature(np.zeros((p, p)), np.zeros(0, np.intp), np.zeros((0, c, p)), np.zeros((0, c)))
         R = np.concatenate([F, np.where(free, R, 0.0)[None]])
-        rows, Z = self._newton_moves(combined, free, R, D if isinstance(D, np.ndarray) else None, rough)
+        # of the two forms of the system the one of fewer operations
+        counts, m = free.sum(axis=0).astype(float), float(np.count_nonzero(free.any(axis=1)))
+        few = (counts.sum() - m) ** 3 <= 3.0 * np.sum(counts**3) + m**3
+        system = self.newton_systems[int(few)]
+        if combined.by_products:
+            from multikernel.machines.joint.device_systems import DistantClassBlocksNewtonSystem as system
+        plain = not isinstance(D, np.ndarray)
+        made = system(combined, free, self.balanced, None if plain else D, single=rough and plain)
+        rows, Z = made.rows, made.solve(R)
         H = np.ascontiguousarray(F[:, rows]).reshape(p, -1) @ Z[..., :p].reshape(-1, p)
         return Curvature(0.5 * (H + H.T), rows, Z[..., :p], Z[..., p])
 
