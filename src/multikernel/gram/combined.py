@@ -174,8 +174,8 @@ class Combined(ABC):
         Double precision where the matrix is not in the range of single precision.
         """
         info = np.finfo(np.float32)
-        largest = max(float(self.diag.max()), float(np.max(diagonal)))
-        in_range = info.tiny / info.eps < self.diag.mean() and largest < info.max * info.eps
+        smallest, largest = float(info.tiny / info.eps), float(info.max) * float(info.eps)
+        in_range = smallest < self.diag.mean() and max(self.diag.max(), np.max(diagonal)) < largest
         return np.dtype(np.float32 if single else self.dtype) if in_range else np.dtype(np.float64)
 
     def factor(self, idx: np.ndarray, diagonal: np.ndarray | float, single: bool = False) -> Cholesky | None:

@@ -6,14 +6,16 @@ w the weights of the samples, all one without them. The primal is 1/2 |f|^2 - rh
 the optimum is minus half the squared distance of a hull of the samples from the origin: at most zero, and zero where
 they surround it. Schoelkopf et al. 2001, divided by nu n; scikit-learn's alpha is nu n times ours.
 
-For given outputs the best borders rho are an interval that begins at the nu-quantile of the outputs. The smallest is
-taken: the samples below it have a share of less than nu whatever the outputs are, also far from the optimum.
+For given outputs the best borders rho are an interval that begins at the nu-quantile of the outputs. None above it is
+taken: the samples below the border have a share of at most nu whatever the outputs are, also far from the optimum. At
+the optimum these are samples on their bound; for the sake of others a border is lowered by no more than the gap.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from multikernel.machines.base import FLOOR, ON_BOUND
 from multikernel.machines.box import BoxMachine
 
 # optima below this fraction of 1 / n, in units of the kernels, count as zero: those of the identity are -1 / (2n)
@@ -77,8 +79,15 @@ class OneClass(BoxMachine):
         # the first sample at which the sum is one, but for its rounding: those before it have a share below nu
         share, eps = np.cumsum(self.hi[order]), self.n_samples * float(np.finfo(float).eps)
         first = min(int(share.searchsorted(1.0 - eps)), self.n_samples - 1)
+        low = rho = f[order[first]]
+        if a is not None:
+            # the largest best border, or less, so that samples off their bound are inside: at most by gap or rounding
+            high = f[order[first + 1]] if first + 1 < self.n_samples and share[first] <= 1.0 + eps else low
+            gap = quad - low + float(self.hi @ np.maximum(0.0, low - f))
+            least = low - max(gap, FLOOR * float(np.abs(f).max()))
+            rho = max(f[a < (1.0 - ON_BOUND) * self.hi].min(initial=high), least)
         # outputs that cancel have the rounding of their terms
-        rho = float(f[order[first]] - self.digit * np.abs(f).max() - min(self.digit, eps) * self.scale)
+        rho = float(rho - self.digit * np.abs(f).max() - min(self.digit, eps) * self.scale)
         return 0.5 * quad - rho + float(self.hi @ np.maximum(0.0, rho - f)), -rho
 
     def risk(self, out, b, error):
