@@ -3,9 +3,9 @@
     python tools/alternate.py OLD_SRC NEW_SRC [--repeats 15] [--only NAME,...]
 
 OLD_SRC and NEW_SRC are the `src` folders of two checkouts; `make alternate OLD=path` compares another checkout with
-this one. Each version runs in a process of its own, in a single thread, started once. For each workload of
-tools/timed_fits.py both make the data and fit once untimed; then both run it in turn, and which goes first changes from
-pair to pair. A short workload is repeated inside a run until it takes a quarter of a second.
+this one. For each workload of tools/timed_fits.py each version has a process of its own, in a single thread, so that
+memory that other workloads left does not count. Both make the data and fit once untimed; then both run it in turn, and
+which goes first changes from pair to pair. A short workload is repeated inside a run until it takes a quarter of a second.
 
 Printed for each workload: seconds of one fit of the old version (smallest processor time), and three ratios new / old:
 the median over pairs of processor time, the ratio of the smallest processor times, and the median over pairs of wall
@@ -88,8 +88,9 @@ class Version:
         self.process.wait()
 
 
-def compare(name: str, old: Version, new: Version, repeats: int) -> tuple[float, str | None]:
+def compare(name: str, sources: tuple[Path, Path], repeats: int) -> tuple[float, str | None]:
     """Time one workload, print its line; return the median ratio and what the versions disagree on."""
+    old, new = (Version(source) for source in sources)
     first, second = (version.ask(f"prepare {name}") for version in (old, new))
     loops = max(1, math.ceil(SHORTEST_RUN / max(old.ask("run 1")["cpu"], 1e-3)))
     new.ask("run 1")
@@ -97,6 +98,8 @@ def compare(name: str, old: Version, new: Version, repeats: int) -> tuple[float,
     for turn in range(repeats):
         answers = {version: version.ask(f"run {loops}") for version in ((old, new) if turn % 2 else (new, old))}
         pairs.append((answers[old], answers[new]))
+    old.close()
+    new.close()
     cpu, smallest, wall = ratios(pairs)
     apart = difference(first["values"], second["values"])
     seconds = min(answer["cpu"] for answer, _ in pairs) / loops
@@ -162,17 +165,14 @@ def main(arguments: list[str] | None = None) -> int:
     names = [name for name in WORKLOADS if any(part.strip() in name for part in options.only.split(","))]
     if not names:
         parser.error(f"--only must be a part of one of {', '.join(WORKLOADS)}; got {options.only}.")
-    old, new = Version(options.old), Version(options.new)
     medians, faults = {}, []
     print(f"{'workload':<28} {'old, s':>9} {'new/old':>8} {'smallest':>8} {'wall':>8}")
     for name in names:
         try:
-            medians[name], disagreement = compare(name, old, new, options.repeats)
+            medians[name], disagreement = compare(name, (options.old, options.new), options.repeats)
             faults += [disagreement] if disagreement else []
         except RuntimeError as error:
             faults.append(f"{name}: {error}")
-    old.close()
-    new.close()
     if medians:
         print(f"geometric mean of {len(medians)} workloads: {geometric_mean(medians.values()):.3f}")
         faults += verdict(medians)

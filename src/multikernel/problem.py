@@ -188,8 +188,9 @@ class Point:
         if known is not None:
             self.size = self.sizes(a)
             self.wander = self.wander + self.sizes(a - self._outputs.coef) + self.size / len(a)
-            others = np.setdiff1d(np.arange(len(self.beta)), known[0])
-            self._outputs.update(a, others)
+            others = np.ones(len(self.beta), bool)
+            others[known[0]] = False
+            self._outputs.update(a, np.flatnonzero(others))
             self._outputs.put(*known)
             self.wander[known[0]] = wander
         self.a = a
