@@ -5,7 +5,8 @@
 OLD_SRC and NEW_SRC are the `src` folders of two checkouts; `make alternate OLD=path` compares another checkout with
 this one. For each workload of tools/timed_fits.py each version has a process of its own, in a single thread, so that
 memory that other workloads left does not count. Both make the data and fit once untimed; then both run it in turn, and
-which goes first changes from pair to pair. A short workload is repeated inside a run until it takes a quarter of a second.
+which goes first changes from pair to pair. A short workload is repeated inside a run until it takes a quarter of a
+second.
 
 Printed for each workload: seconds of one fit of the old version (smallest processor time), and three ratios new / old:
 the median over pairs of processor time, the ratio of the smallest processor times, and the median over pairs of wall

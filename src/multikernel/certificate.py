@@ -10,7 +10,7 @@ keeps the best bounds and the best model of a run.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -123,7 +123,8 @@ class Best:
                 improved |= now.gap < 0.9 * self.own.gap
                 self.own, self.model, self.converged = now, model, now.relative <= self.tol
         # the last rounding that is known
-        self.certificate = replace(best, lower=lower, rounding=now.rounding or self.certificate.rounding)
+        rounding = now.rounding or self.certificate.rounding
+        self.certificate = Certificate(best.upper, lower, best.intercept, best.floor, best.inner_gap, rounding)
         self.met = self.certificate.relative <= self.tol
         self.idle = 0 if improved else self.idle + 1
         return now

@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import partial
 from inspect import signature
@@ -91,10 +92,8 @@ class Job:
 
 def fitted(base: Any, point: Mapping[str, Any], model: Model, fit: Fit, samples: Samples) -> Any:
     """Return an estimator like ``base`` with the parameters of a point and its model."""
-    estimator = type(base)(**{**base.get_params(deep=False), **point})
-    for name in ("n_features_in_", "feature_names_in_"):
-        if name in vars(base):
-            setattr(estimator, name, vars(base)[name])
+    estimator = copy(base)
+    vars(estimator).update(point)
     estimator._set(model, fit, samples)
     return estimator
 

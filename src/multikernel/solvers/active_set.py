@@ -35,7 +35,7 @@ from multikernel.solvers.newton import Newton
 _ASKED = 0.7
 # gap to which a list is solved, in units of the one over all kernels at the last recheck: less solves lists further
 # that will not last
-_LOOSE = 0.05
+_LOOSE = 0.1
 
 
 class _Run:
