@@ -22,6 +22,8 @@ SLICE = {
     "growth": (0, 14),
     "concurrency": (0, 2),
 }
+# cases that found something once: kind, seed and number
+ONCE_FOUND = [("agreement", 2, 163), ("extremes", 61, 1387), ("extremes", 62, 454), ("extremes", 62, 524)]
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -43,6 +45,12 @@ def draw(rng):
 
 
 TOY = Kind("toy", "Numbers.", 1, 40, draw)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("name", "seed", "number"), ONCE_FOUND)
+def test_what_was_found_once_is_mended(name, seed, number):
+    assert run_case(KINDS[name], seed, number)["finding"] is None
 
 
 def test_a_case_depends_on_seed_kind_and_number_alone():

@@ -169,10 +169,9 @@ class BaseMKL(_BaseComposition):
 
     def _set(self, model: Model, fit: Fit, samples: Samples) -> None:
         """Set the fitted attributes of a model; subclasses add their own."""
-        self.model_ = model
-        self.__dict__.update(model.attributes, support_=samples.kept[model.support])
-        if len(samples.classes):
-            self.classes_ = samples.classes
+        classes = {"classes_": samples.classes} if len(samples.classes) else {}
+        # all at once: Ctrl-C leaves the attributes of one model
+        self.__dict__.update(model.attributes, model_=model, support_=samples.kept[model.support], **classes)
 
     # ---- evaluation
 

@@ -130,6 +130,9 @@ class _InteriorPoint:
         """Predictor and corrector step; return whether the point could move."""
         x, v, z, w = self.x, self.v, self.z, self.w
         mu = self.complementarity / (2 * len(x))
+        if not mu > 0:
+            # on the bounds to rounding
+            return False
         d = z / x + w / v + self.h
         e = self._by_row(1.0 / d)
         residual = self._slopes() - z + w

@@ -31,8 +31,6 @@ from multikernel.problem import Point, Problem
 from multikernel.solvers.base import Solver, Step, iterate
 from multikernel.solvers.newton import Newton
 
-# gap to which a list is solved, in units of the one asked for: other kernels may then exceed the listed ones a little
-_ASKED = 0.7
 # gap to which a list is solved, in units of the one over all kernels at the last recheck: less solves lists further
 # that will not last
 _LOOSE = 0.1
@@ -139,7 +137,7 @@ class ActiveSet(Solver):
         if state.run is None:
             mixing = cast(HasTakeKernels, point.problem.mixing).take_kernels(kernels)
             part = point.take_kernels(kernels, mixing.scale_to_boundary(point.beta[kernels]), mixing)
-            state.run = _Run(part, self.solver, _ASKED * state.tol)
+            state.run = _Run(part, self.solver, state.tol)
         run = state.run
         # with all kernels listed each step of the other solver is one of this solver
         most = 1 if state.listed.all() else self.steps

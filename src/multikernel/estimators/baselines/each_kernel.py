@@ -23,6 +23,9 @@ from multikernel.estimators.splits import splits_of
 from multikernel.gram.base import Gram
 from multikernel.gram.slices import take_block
 
+# iterations of scikit-learn's machines, LIBSVM's own limit: without one they go on where rounding hides the optimum
+_MOST_ITERATIONS = 10_000_000
+
 
 def each_kernel(
     gram: Gram,
@@ -81,9 +84,9 @@ def each_kernel(
     return [found.get(k) for k in range(p)]
 
 
-def default_estimator(targets: TargetValues) -> Any:
-    """Return scikit-learn's support vector machine for the task, on a precomputed kernel."""
-    return SVC(kernel="precomputed") if targets.n_classes else SVR(kernel="precomputed")
+def default_estimator(classification: bool) -> Any:
+    """Return scikit-learn's support vector machine for the task, on a precomputed kernel, that ends in any case."""
+    return (SVC if classification else SVR)(kernel="precomputed", max_iter=_MOST_ITERATIONS)
 
 
 def validated_scores(
@@ -110,7 +113,7 @@ def validated_scores(
     tell : callable
         Told how many kernels are done.
     """
-    estimator = default_estimator(targets) if estimator is None else estimator
+    estimator = default_estimator(bool(targets.n_classes)) if estimator is None else estimator
     y = targets.values
     splits = splits_of(owner, cv, y, targets.n_classes > 0)
     scorer = check_scoring(estimator, scoring)

@@ -175,7 +175,7 @@ class LPBetaClassifier(ClassifierFace):
         expansion = expand(prepared, mixed, np.array([fit.coef for fit in fits]), intercepts, balanced=True)
         outputs = np.array([fit.outputs for fit in fits]) * mixed.T[:, None, :]
         parts = contributions(np.ones(len(fits)), outputs, weight)
-        self.model_ = Learned(
+        model = Learned(
             expansion,
             prepared.names,
             weights,
@@ -183,7 +183,8 @@ class LPBetaClassifier(ClassifierFace):
             GramInfo(prepared.gram.kind, str(prepared.gram.dtype), prepared.gram.nbytes),
         )
         self.__dict__.update(
-            self.model_.attributes(),
+            model.attributes(),
+            model_=model,
             classes_=samples.classes,
             nu_=nu,
             rho_=found.rho,

@@ -212,9 +212,11 @@ class OnlineMKL(ClassifierFace):
             self.__dict__.pop(name, None)
         outputs = blocks.block_outputs(result.model) if result.outputs is None else result.outputs
         parts = contributions(np.ones(blocks.n_blocks), outputs, samples.weight)
-        self.model_ = Learned(expansion, tuple(names), shares(result.norms), parts, kept)
+        model = Learned(expansion, tuple(names), shares(result.norms), parts, kept)
+        # all at once: Ctrl-C leaves the attributes of one model
         self.__dict__.update(
-            self.model_.attributes(),
+            model.attributes(),
+            model_=model,
             classes_=samples.classes,
             block_norms_=result.norms,
             objective_=result.upper,
@@ -275,9 +277,9 @@ class OnlineMKL(ClassifierFace):
         # the certificate of a fit does not hold for the new predictor
         for name in _CERTIFIED:
             self.__dict__.pop(name, None)
-        self.coef_, self.block_norms_ = stream.predictor(m), norms
-        self.model_ = Learned(LinearPredictor(source, self.coef_), tuple(source.bank.names), shares(norms))
-        self.__dict__.update(self.model_.attributes(), n_iter_=1, t_=int(stream.state[0]))
+        coef, count = stream.predictor(m), int(stream.state[0])
+        model = Learned(LinearPredictor(source, coef), tuple(source.bank.names), shares(norms))
+        self.__dict__.update(model.attributes(), model_=model, coef_=coef, block_norms_=norms, n_iter_=1, t_=count)
         return self
 
     def _known_classes(self, X: Any, y: np.ndarray, classes: Any, first: bool) -> np.ndarray:

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from multikernel.estimators.base import WEIGHT_CHECKS, BaseMKL
 from multikernel.estimators.baselines import AlignFWeights, KernelWeights
+from multikernel.estimators.baselines.each_kernel import default_estimator
 from multikernel.estimators.baselines.messages import telling
 from multikernel.estimators.docstrings import documented
 from multikernel.estimators.validation import (
@@ -95,7 +96,7 @@ class TwoStage(BaseMKL):
         return tags
 
     def _predictor(self) -> Any:
-        return self._default(kernel="precomputed") if self.estimator is None else self.estimator
+        return default_estimator(self._task == "classification") if self.estimator is None else self.estimator
 
     def _check(self) -> None:
         """Check the parameters."""
@@ -151,9 +152,9 @@ class TwoStage(BaseMKL):
             )
         model.fit(combined_kernel(gram, beta), samples.y, **({} if weight is None else {"sample_weight": weight}))
         mixture = make_mixture(prepared, beta, model.support_ if isinstance(model, SPARSE) else None)
-        self.model_ = MixedPredictor(mixture, model)
         self.__dict__.pop("kernel_contributions_", None)
         self.__dict__.update(
+            model_=MixedPredictor(mixture, model),
             weights_=beta,
             kernel_names_=list(prepared.names),
             weights_estimator_=rule,
@@ -224,7 +225,8 @@ class TwoStageClassifier(ClassifierMixin, TwoStage):
         ``fit(stack, y, sample_weight)``, which is given the Gram of the normalised kernels. None for `AlignFWeights`.
     estimator : classifier or None, default=None
         What is trained on the combined kernel: any classifier of scikit-learn that takes a precomputed kernel, also in
-        ``GridSearchCV``. None for ``SVC(kernel="precomputed")``. Parameters are set as ``estimator__C``.
+        ``GridSearchCV``. None for ``SVC(kernel="precomputed")``, of ten
+        million iterations at most. Parameters are set as ``estimator__C``.
     <normalize, psd, gram, memory_limit, n_jobs, verbose>
     callback : callable, default=None
         Called while the weights are learned with a dict: "gap" and "active", or how many are "done" "of" all and what
@@ -323,7 +325,8 @@ class TwoStageRegressor(RegressorMixin, TwoStage):
         As in `TwoStageClassifier`; the target kernel is yy'.
     estimator : regressor or None, default=None
         What is trained on the combined kernel: any regressor of scikit-learn that takes a precomputed kernel, such as
-        ``KernelRidge(kernel="precomputed")``, which also takes several targets. None for ``SVR(kernel="precomputed")``.
+        ``KernelRidge(kernel="precomputed")``, which also takes several targets. None for ``SVR(kernel="precomputed")``,
+        of ten million iterations at most.
     <normalize, psd, gram, memory_limit, n_jobs, verbose>
     callback : callable, default=None
         Called while the weights are learned with a dict: "gap" and "active", or how many are "done" "of" all and what

@@ -180,6 +180,9 @@ class InteriorPoint:
         """Return dA, dt and db by conjugate gradients on what the system leaves over."""
         none = np.zeros(len(R)), np.zeros(R.shape[1])
         dA, dt, db = system.saddle(R, *sums)
+        # once more for what rounding has left of the sums: making them zero afterwards would change the outputs
+        more = system.saddle(np.zeros_like(R), sums[0] - dA.sum(axis=1), sums[1] - dA.sum(axis=0))
+        dA, dt, db = dA + more[0], dt + more[1], db + more[2]
         image = self.combined.apply(dA) + D * dA
         enough, left, step, before = error**2 * float(np.vdot(dA, image)), R - image - dt[:, None] - db, 0.0, np.inf
         # as many iterations as a third of the steps: rounding may keep both from ending

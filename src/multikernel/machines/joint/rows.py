@@ -14,6 +14,7 @@ multipliers: the references have no biases, or leave them to a general solver.
 from __future__ import annotations
 
 import numpy as np
+from scipy.linalg import LinAlgError
 
 from multikernel.gram.base import Outputs
 from multikernel.gram.combined import Combined
@@ -223,6 +224,8 @@ class RowMachine(Machine):
         plain = not isinstance(D, np.ndarray)
         made = system(combined, free, self.balanced, None if plain else D, single=rough and plain)
         rows, Z = made.rows, made.solve(R)
+        if not np.isfinite(Z).all():
+            raise LinAlgError("The Newton system of the free entries is singular to rounding.")
         H = np.ascontiguousarray(F[:, rows]).reshape(p, -1) @ Z[..., :p].reshape(-1, p)
         return Curvature(0.5 * (H + H.T), rows, Z[..., :p], Z[..., p])
 
@@ -281,7 +284,7 @@ class RowSteps:
                 # making the column sums zero has changed the slopes: go on to smaller sums
                 self.column_target *= min(0.1, (0.3 * accuracy / gap) ** 2)
                 self.target *= 0.5
-            elif gap > 0.5 * before:
+            elif not gap <= 0.5 * before:
                 return a, gap
             before = gap
 
