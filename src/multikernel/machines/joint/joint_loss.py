@@ -149,6 +149,12 @@ class JointLoss(RowMachine):
         """Return the coefficients multiplied by the ratios of the costs."""
         return coef * (self.C / getattr(other, "C", self.C))[:, None]
 
+    def _soft_room(self, a, u, v, room):
+        """Return how much class u may give to class v in each row: more where the conjugate curves less."""
+        with np.errstate(divide="ignore", over="ignore"):
+            D = self.loss.curvature(a / self.C[:, None], self.y)
+            return np.minimum(0.5 * room, self.C / (D[:, u] + D[:, v]))
+
     # ---- the inner problem
 
     def best_biases(self, f, enough):

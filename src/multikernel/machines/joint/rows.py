@@ -118,6 +118,8 @@ class RowMachine(Machine):
                 room = np.minimum(self.upper[:, v] - a[:, v], self.scale)
                 if first:
                     room *= (a[:, u] < self.upper[:, u]) & (room > ON_BOUND * self.C)
+                    if self.linear is not True:
+                        room = self._soft_room(a, u, v, room)
                 total = float(room.sum())
                 share = min(1.0, amount / total) if total > 0 else 0.0
                 a[:, u] -= share * room
