@@ -18,6 +18,7 @@ from multikernel.gram.storage import TorchStorage, storage_dtype
 from multikernel.gram.tensors import TensorStack, inspect_tensors
 from multikernel.gram.torch import TorchGram
 from multikernel.kernels.bank import KernelBank
+from multikernel.kernels.inputs import len_of
 from multikernel.kernels.normalize import learn_normalizer
 from multikernel.kernels.on_device import ComputedValues, DeviceSamples, raw_tiles
 from multikernel.training.core import Prepared, Settings
@@ -34,7 +35,7 @@ def storage_of(settings: Settings) -> TorchStorage:
 
 def prepare_on_device(bank: KernelBank, samples: Any, weight: np.ndarray | None, settings: Settings) -> Prepared:
     """Return the kernels of a bank on training samples, computed on the device."""
-    device, n, p = find_device(storage_of(settings)), len(samples), bank.n_kernels
+    device, n, p = find_device(storage_of(settings)), len_of(samples), bank.n_kernels
     dtype, diag = storage_dtype(p, n), bank.raw_diags(samples)
     stored = fits(p, n, dtype.itemsize, device, settings.memory_limit)
     values: Any = ComputedValues(DeviceSamples(bank, samples, device), diag, dtype)
@@ -51,7 +52,7 @@ def prepare_on_device(bank: KernelBank, samples: Any, weight: np.ndarray | None,
     constant = no_variance(diag, products, share) | [each.degenerate for each in normalizers]
     gram = TorchGram(values, affine_form(normalizers), n_threads=settings.n_threads)
     require_definite(gram, bank.names, known_psd, settings.psd)
-    source = DeviceSource(bank, samples, {}, np.arange(n), device.type)
+    source = DeviceSource(bank, samples, {}, np.arange(n), str(device))
     return Prepared(gram, tuple(bank.names), normalizers, weight, source, constant, known_psd)
 
 
