@@ -124,10 +124,3 @@ def test_a_device_without_room_for_many_targets_is_one_sentence(monkeypatch):
         monkeypatch.setattr(torch, name, full)
         with pytest.raises(MemoryError, match=r"cpu has .* free, and arrays of the targets must take"):
             call()
-
-
-def test_targets_that_are_not_finite_leave_coefficients_as_they_are():
-    machine = Ridge(np.ones((4, 2)), 1.0, True)
-    a = np.array([[np.inf, 1.0], [0.0, 2.0], [1.0, 0.0], [0.0, 0.0]])
-    with np.errstate(invalid="ignore"):
-        assert not np.isfinite(machine.make_feasible(a)[:, 0]).any()

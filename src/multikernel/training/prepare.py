@@ -142,7 +142,7 @@ def prepare(
 
 
 def _prepare_on_device(kernels: Any, X: Any, weight: np.ndarray | None, settings: Settings) -> Prepared:
-    """Return the kernels on a device of PyTorch, which is imported here and nowhere else."""
+    """Return the kernels on a device of PyTorch, which is not imported before."""
     from multikernel.training.on_torch import prepare_on_device, prepare_tensors
 
     if isinstance(X, KernelStack):
