@@ -63,7 +63,7 @@ FAR = {
 @pytest.mark.parametrize("name", FAR)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_kernels_far_from_one_are_those_of_the_host(name, dtype, monkeypatch):
-    monkeypatch.setattr("multikernel.training.on_torch.storage_dtype", lambda p, n: np.dtype(dtype))
+    monkeypatch.setattr("multikernel.training.on_torch.storage_dtype", lambda p, n, sizes: np.dtype(dtype))
     V, kernels = FAR[name]
     host, gram = (prepare(kernels, V, None, Settings("Test", (), gram=kind)).gram for kind in ("dense", CPU))
     assert gram.dtype == dtype
@@ -85,3 +85,11 @@ def test_memory_for_a_tile_does_not_grow_with_the_number_of_kernels(monkeypatch)
     np.testing.assert_allclose(
         gram.apply(np.ones(N)), prepare(kernels, X, None, Settings("Test", ())).gram.apply(np.ones(N))
     )
+
+
+@pytest.mark.parametrize("scale", [2.0**80, 2.0**-80])
+def test_large_problems_with_values_that_float32_cannot_hold(scale, monkeypatch):
+    monkeypatch.setattr("multikernel.gram.storage.SINGLE_ABOVE", 0)
+    one, other = (MKLClassifier([Linear(), RBF()], gram=CPU).fit(X * s, X[:, 0] > 0) for s in (1.0, scale))
+    assert (one.gram_.dtype, other.gram_.dtype) == ("float32", "float64")
+    assert other.status_ == "converged" and other.objective_ == pytest.approx(one.objective_, rel=2e-3)

@@ -36,7 +36,8 @@ def storage_of(settings: Settings) -> TorchStorage:
 def prepare_on_device(bank: KernelBank, samples: Any, weight: np.ndarray | None, settings: Settings) -> Prepared:
     """Return the kernels of a bank on training samples, computed on the device."""
     device, n, p = find_device(storage_of(settings)), len_of(samples), bank.n_kernels
-    dtype, diag = storage_dtype(p, n), bank.raw_diags(samples)
+    diag = bank.raw_diags(samples)
+    dtype = storage_dtype(p, n, diag.max(axis=1))
     stored = fits(p, n, dtype.itemsize, device, settings.memory_limit)
     values: Any = ComputedValues(DeviceSamples(bank, samples, device), diag, dtype)
     if stored:
