@@ -11,7 +11,9 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from scipy.sparse.linalg import LinearOperator
 
+from multikernel.gram.definite import smallest_eigenvalue_ratio
 from multikernel.gram.device import WORKING_SET, StoredValues, find_device, fits, spans, to_device, to_host, torch
 from multikernel.gram.soundness import indefinite_error, require_sound
 from multikernel.gram.storage import TorchStorage, storage_dtype
@@ -88,7 +90,9 @@ def prepare_tensors(stack: Any, weight: np.ndarray | None, settings: Settings) -
     if found.indefinite.any():
         if settings.psd != "error":
             raise refuse_repair(settings.psd, "torch")
-        raise indefinite_error(stack.names, found.indefinite, -float(found.worst_minor.max()))
+        product = partial(_product, raw, int(np.argmax(found.indefinite)))
+        ratio = smallest_eigenvalue_ratio(LinearOperator((len(stack), len(stack)), product, dtype=np.float64))
+        raise indefinite_error(stack.names, found.indefinite, ratio)
     require_definite(raw, stack.names, np.zeros(p, bool), settings.psd)
     n = len(stack)
     normalizers = tuple(
