@@ -93,3 +93,9 @@ def test_large_problems_with_values_that_float32_cannot_hold(scale, monkeypatch)
     one, other = (MKLClassifier([Linear(), RBF()], gram=CPU).fit(X * s, X[:, 0] > 0) for s in (1.0, scale))
     assert (one.gram_.dtype, other.gram_.dtype) == ("float32", "float64")
     assert other.status_ == "converged" and other.objective_ == pytest.approx(one.objective_, rel=2e-3)
+
+
+@pytest.mark.parametrize("kind", ["dense", "lazy", "memmap"])
+def test_tensors_are_not_kept_on_the_host(kind):
+    with pytest.raises(ValueError, match=f"'gram' parameter of MKLClassifier must be 'auto', .* Got '{kind}' instead"):
+        MKLClassifier("precomputed", gram=kind).fit(torch.from_numpy(X @ X.T)[None], X[:, 0] > 0.0)

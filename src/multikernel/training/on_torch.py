@@ -69,6 +69,11 @@ def prepare_tensors(stack: Any, weight: np.ndarray | None, settings: Settings) -
     p = stack.shape[2]
     if isinstance(stack, TensorStack):
         device = stack.device
+        if settings.gram not in ("auto", "torch") and not isinstance(settings.gram, TorchStorage):
+            raise ValueError(
+                f"The 'gram' parameter of {settings.owner} must be 'auto', 'torch' or a TorchStorage for kernels given "
+                f"as tensors. Got {settings.gram!r} instead: arrays of NumPy are kept on the host."
+            )
         wanted = storage_of(settings).device
         if wanted != "auto" and find_device(TorchStorage(wanted)) != device:
             raise ValueError(
