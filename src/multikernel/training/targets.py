@@ -45,7 +45,7 @@ from multikernel.training.core import Prepared, Target
 # losses by name; labels are numbers as well: the squared loss serves both
 CLASSIFICATION: Mapping[str, Loss] = named_losses("classification") | {"squared": Squared()}
 REGRESSION: Mapping[str, Loss] = named_losses("regression")
-# costs as powers of two. Above the first, fifth powers of costs leave the range of float64; below the second, which has a
+# costs as powers of two. Above the first, fifth powers of costs leave the range of float64; below the second, with a
 # third more than the digits of float64, losses of labels are linear, and coefficients are in proportion to the costs
 _LARGEST, _LINEAR_BELOW = np.finfo(float).maxexp // 5, 4 * np.finfo(float).machep // 3
 # losses whose machines have a version on explicit features
