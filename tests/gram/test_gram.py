@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from problems import combined_rows
 
+from multikernel import MKLClassifier
 from multikernel.gram import storage
 from multikernel.gram.dense import AffineForm, DenseGram
 from multikernel.gram.lazy import LazyGram
@@ -17,6 +18,7 @@ from multikernel.gram.slices import gather
 from multikernel.gram.stack import stack_kernels
 from multikernel.gram.storage import choose_storage, default_limit, parse_bytes, row_budget, storage_dtype
 from multikernel.gram.subset import SubsetGram
+from multikernel.kernels import Linear, Polynomial
 from multikernel.threads import Team
 from multikernel.training.stacked import gather_square
 
@@ -273,6 +275,23 @@ def test_float64_up_to_256_mb_and_float32_above():
     n = 1000
     most = storage.SINGLE_ABOVE // (8 * n * n)
     assert (storage_dtype(most, n), storage_dtype(most + 1, n)) == (np.float64, np.float32)
+    # values that float32 cannot hold
+    for size, kept in ((1e50, np.float64), (1e-50, np.float64), (0.0, np.float32)):
+        assert storage_dtype(most + 1, n, np.array([1.0, size])) == kept
+
+
+@pytest.mark.parametrize("kind", ["dense", "lazy", "memmap"])
+@pytest.mark.parametrize("scale", [2.0**80, 2.0**-80])
+def test_large_problems_with_values_that_float32_cannot_hold(kind, scale, monkeypatch):
+    monkeypatch.setattr(storage, "SINGLE_ABOVE", 0)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 3))
+    one, other = (
+        MKLClassifier([Linear(), Polynomial(degree=2, coef0=0.0)], gram=kind).fit(X * s, X[:, 0] > 0)
+        for s in (1.0, scale)
+    )
+    assert (one.gram_.dtype, other.gram_.dtype) == ("float32", "float64")
+    assert other.status_ == "converged" and other.objective_ == pytest.approx(one.objective_, rel=2e-3)
 
 
 def test_too_little_memory_is_one_sentence():

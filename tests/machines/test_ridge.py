@@ -346,3 +346,14 @@ def test_the_experiment_of_the_paper_runs_small(tmp_path):
     accuracy, _, apart = module.main(["--small", "--output", str(tmp_path)])["wine"]
     assert accuracy.min() > 80 and apart < 1e-3
     assert (tmp_path / "figure1.png").stat().st_size > 10_000
+
+
+def test_targets_that_are_not_finite_leave_coefficients_as_they_are():
+    machine = Ridge(np.ones((4, 2)), 1.0, True)
+    a = np.array([[np.inf, 1.0], [0.0, 2.0], [1.0, 0.0], [0.0, 0.0]])
+    with np.errstate(invalid="ignore"):
+        assert not np.isfinite(machine.make_feasible(a)[:, 0]).any()
+
+
+def test_targets_may_be_lists():
+    np.testing.assert_array_equal(Ridge([1, 2, 3]).Y, [1.0, 2.0, 3.0])

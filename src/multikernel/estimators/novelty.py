@@ -66,9 +66,9 @@ class MKLOneClass(OutlierMixin, BaseMKL):
         Coefficients a of the support vectors; they sum to one.
     <support_>
     offset_ : float
-        The border rho: ``decision_function = score_samples - offset_``. Of the best borders the smallest, the
-        nu-quantile of the training scores less their rounding: no more than a fraction nu of the training samples are
-        outliers, whatever ``tol``.
+        The border rho: ``decision_function = score_samples - offset_``. It is a nu-quantile of the training scores less
+        their rounding, or lower by at most the gap: no more than a fraction nu of the training samples are outliers,
+        whatever ``tol``.
     intercept_ : float
         ``-offset_``.
     <certificate, columns>

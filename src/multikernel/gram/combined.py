@@ -19,6 +19,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from multikernel.gram.cholesky import BLOCK, BlockCholesky
 from multikernel.gram.dense_loops import add_outputs, add_row_products, gather_block, read_only
+from multikernel.gram.storage import SINGLE_RANGE
 from multikernel.threads import ROWS, Team
 
 if TYPE_CHECKING:
@@ -173,8 +174,7 @@ class Combined(ABC):
 
         Double precision where the matrix is not in the range of single precision.
         """
-        info = np.finfo(np.float32)
-        smallest, largest = float(info.tiny / info.eps), float(info.max) * float(info.eps)
+        smallest, largest = SINGLE_RANGE
         in_range = smallest < self.diag.mean() and max(self.diag.max(), np.max(diagonal)) < largest
         return np.dtype(np.float32 if single else self.dtype) if in_range else np.dtype(np.float64)
 

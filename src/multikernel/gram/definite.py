@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -250,8 +250,10 @@ def multiply_rows(flat, step, V, first, last, out):
             out[c, i3], out[c + 1, i3] = s30, s31
 
 
-def smallest_eigenvalue_ratio(K: np.ndarray) -> float:
+def smallest_eigenvalue_ratio(K: Any) -> float:
     """lambda_min / lambda_max of one symmetric matrix, to about three digits: what an error message says.
+
+    K is an array, or a `scipy.sparse.linalg.LinearOperator` with the products of a matrix that is elsewhere.
 
     Examples
     --------
@@ -262,8 +264,8 @@ def smallest_eigenvalue_ratio(K: np.ndarray) -> float:
     from scipy.linalg import eigvalsh
     from scipy.sparse.linalg import ArpackError, eigsh
 
-    K = np.asarray(K, dtype=np.float64)
-    n = len(K)
+    K = K if hasattr(K, "matvec") else np.asarray(K, dtype=np.float64)
+    n = K.shape[0]
     ends = None
     if n > 500:
         try:
@@ -272,7 +274,7 @@ def smallest_eigenvalue_ratio(K: np.ndarray) -> float:
         except ArpackError:
             ends = None
     if ends is None:
-        ends = eigvalsh(K)
+        ends = eigvalsh(K @ np.eye(n) if hasattr(K, "matvec") else K)
     low, high = float(np.min(ends)), float(np.max(ends))
     # a kernel without a positive eigenvalue, up to rounding, is compared with itself
     return low / (high if high > -n * np.finfo(float).eps * low else -low or 1.0)

@@ -18,8 +18,8 @@ try:
 except ImportError:  # without PyTorch only the sentence of `find_device` is needed
     torch = None
 
-# samples whose block of the combined kernel comes to the host, and on a side of a tile of the device: more make the
-# compiled loops of the host slower and tiles larger, fewer make steps blind and tiles many
+# samples whose block of the combined kernel comes to the host, and rows of a square tile on the device. More: slower
+# loops on the host, and larger tiles; fewer: steps that see less of the kernel, and more tiles
 WORKING_SET = 4096
 
 Tensor = Any
@@ -92,7 +92,8 @@ def to_device(array: Any, device: Any, dtype: Any = None) -> Tensor:
         with warnings.catch_warnings():
             # of arrays that may not be written to: these tensors are only read
             warnings.simplefilter("ignore", UserWarning)
-            array = torch.from_numpy(array)
+            # PyTorch takes no negative strides, as those of array[::-1]
+            array = torch.from_numpy(array if min(array.strides, default=0) >= 0 else array.copy())
     elif not isinstance(array, torch.Tensor):
         array = array.tensor if hasattr(array, "tensor") else torch.from_dlpack(array)
     return array.detach().to(device, dtype)
@@ -102,7 +103,7 @@ def to_host(tensor: Tensor) -> np.ndarray:
     """Return a copy of a tensor on the host; from a GPU through pinned memory, which is ten times faster."""
     if tensor.device.type == "cpu":
         return tensor.detach().clone().numpy()
-    out = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True)
+    out = torch.empty(tensor.shape, dtype=tensor.dtype, device="cpu", pin_memory=True)
     out.copy_(tensor)
     return out.numpy()
 
@@ -190,9 +191,10 @@ class StoredValues(Values):
 
 
 def take(K: Tensor, rows: Tensor, cols: slice) -> Tensor:
-    """Return K[rows, cols], a view where the rows are all rows."""
+    """Return K[rows, cols], a view where the rows are all rows in their order."""
     part = K[:, cols]
-    return part if len(rows) == len(K) else part.index_select(0, rows)
+    whole = len(rows) == len(K) and torch.equal(rows, torch.arange(len(K), device=rows.device))
+    return part if whole else part.index_select(0, rows)
 
 
 def square(K: Tensor, idx: Tensor) -> Tensor:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from multikernel.gram.device import Tensor, room_for, to_device, to_host, torch
+from multikernel.gram.device import Tensor, room_for, to_device, to_host, torch, torch_dtype
 
 
 def unwrap(value: Any, device: Any) -> Tensor:
@@ -122,8 +122,9 @@ class DeviceArray(NDArrayOperatorsMixin):
         return wrap(t.sum() if axis is None else t.sum(dim=axis, keepdim=keepdims))
 
     def max(self, axis: Any = None, initial: Any = None) -> Any:
-        """Return the largest entries."""
-        return wrap(self.tensor.max() if axis is None else self.tensor.amax(dim=axis))
+        """Return the largest entries, at least ``initial``."""
+        largest = self.tensor.max() if axis is None else self.tensor.amax(dim=axis)
+        return wrap(largest if initial is None else largest.clamp(min=initial))
 
     def any(self, axis: Any = None) -> Any:
         """Whether entries are not zero."""
@@ -170,6 +171,10 @@ def _where(device: Any, condition: Any, x: Any, y: Any) -> Any:
     return wrap(torch.where(unwrap(condition, device) != 0, unwrap(x, device), unwrap(y, device)))
 
 
+def _zeros_like(device: Any, a: Any, dtype: Any = None) -> Any:
+    return DeviceArray(torch.zeros_like(a.tensor, dtype=None if dtype is None else torch_dtype(dtype)))
+
+
 def _tensordot(device: Any, a: Any, b: Any, axes: int) -> Any:
     return wrap(torch.tensordot(unwrap(a, device), unwrap(b, device), dims=axes))
 
@@ -190,7 +195,7 @@ _FUNCTIONS: dict[str, Any] = {
     "sum": lambda device, a, axis=None, **options: a.sum(axis, **options),
     "vdot": lambda device, a, b: float((unwrap(a, device) * unwrap(b, device)).sum()),
     "where": _where,
-    "zeros_like": lambda device, a, dtype=None: DeviceArray(torch.zeros_like(a.tensor)),
+    "zeros_like": _zeros_like,
     "concatenate": lambda device, arrays: DeviceArray(torch.cat([unwrap(each, device) for each in arrays])),
     "moveaxis": lambda device, a, source, to: DeviceArray(a.tensor.movedim(source, to)),
     "tensordot": _tensordot,

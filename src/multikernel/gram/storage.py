@@ -21,6 +21,9 @@ KINDS = ("dense", "lazy", "memmap", "torch", "features")
 
 # computed kernels are kept in float64 up to this size, in float32 above it: digits against memory
 SINGLE_ABOVE = 256 * 2**20
+_INFO = np.finfo(np.float32)
+# kernels whose largest entry is between these have entries, and their last digits, in the range of float32
+SINGLE_RANGE = float(_INFO.tiny / _INFO.eps), float(_INFO.max) * float(_INFO.eps)
 
 # kB is a thousand bytes, KiB is 1024 bytes, and so on
 _UNITS = {name + i: base**k for i, base in (("", 1000), ("i", 1024)) for k, name in enumerate(["", *"kmgt"])}
@@ -39,15 +42,17 @@ class TorchStorage:
     device: str = "auto"
 
 
-def storage_dtype(p: int, n: int) -> np.dtype:
-    """Return the precision in which p computed kernels on n samples are kept.
+def storage_dtype(p: int, n: int, sizes: np.ndarray | float = 1.0) -> np.dtype:
+    """Return the precision in which p computed kernels on n samples are kept, ``sizes`` the largest k(x, x) of each.
 
     Examples
     --------
     >>> storage_dtype(10, 1000), storage_dtype(10, 5000)
     (dtype('float64'), dtype('float32'))
     """
-    return np.dtype(np.float64 if p * n * n * 8 <= SINGLE_ABOVE else np.float32)
+    smallest, largest = SINGLE_RANGE
+    in_range = np.all((sizes == 0.0) | ((smallest < sizes) & (sizes < largest)))
+    return np.dtype(np.float32 if p * n * n * 8 > SINGLE_ABOVE and in_range else np.float64)
 
 
 def trust_of(dtype: np.dtype) -> float:

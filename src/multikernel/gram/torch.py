@@ -349,8 +349,8 @@ class TorchCholesky:
 class ConjugateGradients:
     """A^-1 by conjugate gradients on the device, to two digits, which is enough for the steps of Newton's method.
 
-    Where that takes more products than a factorisation costs, about n / 256 of them, A is factored; for many right-hand
-    sides at once.
+    A is factored where that takes more products than a factorisation costs, about n / 256 of them, and where there are
+    more than 256 right-hand sides.
     """
 
     def __init__(self, A: Tensor) -> None:

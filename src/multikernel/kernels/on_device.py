@@ -1,14 +1,15 @@
 """Kernels of vectors computed on a device of PyTorch, tile by tile, from samples that lie there.
 
 One table has the formula of each kernel, the second that of each distance. Distances are computed once for all kernels
-of a family, in float64 from inner products about the mean of the training samples; the exponentials of the family come
-in one call, in the precision in which values are kept. A kernel without a formula (of sequences, of sparse samples, a
-function of the user) is computed on the host, and its tiles are copied.
+of a family, in float64 from inner products about the mean of the training samples; exponentials are computed in the
+precision in which values are kept. A kernel without a formula (of sequences, of sparse samples, a function of the user)
+is computed on the host, and its tiles are copied.
 """
 
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any
 
@@ -25,10 +26,12 @@ from multikernel.kernels.vectors import Constant, Cosine, HistogramIntersection,
 
 def _squared(X: Tensor, Z: Tensor) -> Tensor:
     # |x|^2 + |z|^2 - 2 <x, z> as one product
-    one = X.new_ones((1, 1))
-    left = torch.cat([-2.0 * X, (X * X).sum(1, keepdim=True), one.expand(len(X), 1)], 1)
+    one, sizes = X.new_ones((1, 1)), (X * X).sum(1, keepdim=True)
+    left = torch.cat([-2.0 * X, sizes, one.expand(len(X), 1)], 1)
     right = torch.cat([Z, one.expand(len(Z), 1), (Z * Z).sum(1, keepdim=True)], 1)
-    return (left @ right.T).clamp_(min=0.0)
+    D = left @ right.T
+    # the rounding of so many terms: a sample has no distance from itself
+    return D.masked_fill_(D <= left.shape[1] * torch.finfo(D.dtype).eps * sizes, 0.0)
 
 
 def _absolute(X: Tensor, Z: Tensor) -> Tensor:
@@ -67,11 +70,11 @@ def _intersection(kernel: Kernel, X: Tensor, Z: Tensor) -> Tensor:
 
 
 def _radial(kernel: Any, X: Tensor, Z: Tensor) -> Tensor:
-    if kernel._metric == "sqeuclidean":
-        center = Z.mean(0)
-        X, Z = X - center, Z - center
-    X, Z = X / kernel.unit_, Z / kernel.unit_
-    D = DISTANCES[kernel._metric](X, Z)
+    if kernel._metric != "sqeuclidean":
+        return profile(kernel, DISTANCES[kernel._metric](X / kernel.unit_, Z / kernel.unit_))
+    center = Z.mean(0)
+    X, Z = (X - center) / kernel.unit_, (Z - center) / kernel.unit_
+    D = _squared(X, Z)
     # the root of a distance that is rounding would not be small
     return profile(kernel, torch.where(D > ROUNDING * (X * X).sum(1)[:, None], D, 0.0))
 
@@ -112,13 +115,17 @@ def has_formula(kernel: Kernel) -> bool:
 
 def rate(kernel: Any) -> float | None:
     """Return r of a kernel exp(-r d), d the distance in units of ``unit_``; None for a kernel that is another."""
+    r = None
     if isinstance(kernel, RBF):
-        return kernel.gamma_ if kernel.unit_ == 1.0 else (kernel.unit_ / kernel.length_) ** 2
-    if isinstance(kernel, Laplacian):
-        return kernel.gamma_ * kernel.unit_
-    if isinstance(kernel, Matern) and kernel.nu == math.inf:
-        return 0.5 * (kernel.unit_ / kernel.length_scale_) ** 2
-    return None
+        r = kernel.gamma_
+        if kernel.unit_ != 1.0:
+            r = (kernel.unit_ / kernel.length_) * (kernel.unit_ / kernel.length_)
+    elif isinstance(kernel, Laplacian):
+        r = kernel.gamma_ * kernel.unit_
+    elif isinstance(kernel, Matern) and kernel.nu == math.inf:
+        r = 0.5 * (kernel.unit_ / kernel.length_scale_) * (kernel.unit_ / kernel.length_scale_)
+    # finite: distances of zero stay zero
+    return None if r is None else min(float(r), sys.float_info.max)
 
 
 def profile(kernel: Any, D: Tensor) -> Tensor:
@@ -198,10 +205,15 @@ def raw_tiles(
             X, Z = X - centers[columns], Z - centers[columns]
         D = DISTANCES[metric](X / unit if unit != 1.0 else X, Z / unit if unit != 1.0 else Z)
         rates = np.array([rate(bank.kernels[k]) for k in members])
-        # exponents of the first kernel are of moderate size: a lower precision keeps their digits
-        D = D.mul_(-float(rates[0])).to(dtype)
-        ratios = torch.as_tensor(rates / rates[0], dtype=dtype, device=D.device)
-        yield members, torch.exp(D * ratios[:, None, None] if len(members) > 1 else D[None])
+        near = rates.min() > rates.max() * np.sqrt(np.finfo(np.float32).tiny)
+        # exponents of the first kernel are of moderate size, and near them those of the others: a lower precision
+        # keeps their digits
+        D = D.mul_(-float(rates[0])).to(dtype) if near else D.neg_()
+        factors = torch.as_tensor(rates / rates[0] if near else rates, dtype=D.dtype, device=D.device)
+        # as many kernels at once as there are entries in a tile
+        for some in spans(len(members), WORKING_SET**2 // max(1, D.numel())):
+            exponents = D[None] if near and len(members) == 1 else D * factors[some, None, None]
+            yield members[some], exponents.exp_().to(dtype)
     if rest:
         for k, K in bank.raw_each(left.on_host(), right.on_host(), rest):
             yield [k], to_device(np.ascontiguousarray(K), left.device, dtype)[None]

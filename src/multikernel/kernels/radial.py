@@ -270,7 +270,8 @@ class Matern(RadialKernel):
 
     def _profile(self, D):
         if self.nu == math.inf:
-            D *= -0.5 * (self.unit_ / self.length_scale_) ** 2
+            factor = self.unit_ / self.length_scale_
+            D *= -min(0.5 * factor * factor, sys.float_info.max)
             return np.exp(D, out=D)
         t = np.sqrt(D, out=D)
         t *= math.sqrt(2 * self.nu) * (self.unit_ / self.length_scale_)

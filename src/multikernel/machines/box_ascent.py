@@ -109,7 +109,7 @@ class ProjectedAscent:
 
 
 def partial_ascent(machine: Any, combined: Combined, a: np.ndarray, f: np.ndarray) -> np.ndarray:
-    """Return better coefficients after the projected steps of two bursts."""
+    """Return better coefficients, after a fixed number of projected steps."""
     run = ProjectedAscent(machine, combined, a, f)
     run.steps(2 * PATIENCE)
     return machine.make_feasible(run.a)

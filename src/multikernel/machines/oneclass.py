@@ -6,9 +6,9 @@ w the weights of the samples, all one without them. The primal is 1/2 |f|^2 - rh
 the optimum is minus half the squared distance of a hull of the samples from the origin: at most zero, and zero where
 they surround it. Schoelkopf et al. 2001, divided by nu n; scikit-learn's alpha is nu n times ours.
 
-For given outputs the best borders rho are an interval that begins at the nu-quantile of the outputs. None above it is
-taken: the samples below the border have a share of at most nu whatever the outputs are, also far from the optimum. At
-the optimum these are samples on their bound; for the sake of others a border is lowered by no more than the gap.
+For given outputs the best borders rho are an interval, the nu-quantiles of the outputs. The largest of them is taken:
+the samples below it have a share of at most nu whatever the outputs are, also far from the optimum. At the optimum all
+samples below the border are on their bound; where others are, the border is lowered to them, by no more than the gap.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class OneClass(BoxMachine):
         it with; a kernel that keeps n samples apart best, the identity, has the optimum -1 / (2n). So relative gaps
         have their floor at 1e-4 / n of this size: samples that surround the origin, with optimum zero, are solved to
         an absolute gap.
-    digit : float
-        Relative rounding of outputs that are computed from other samples: rho is smaller by as much, so that training
+    rounding : float
+        Relative rounding of outputs that a prediction computes again: rho is smaller by as much, so that training
         samples on the border are inside when they are predicted.
 
     Examples
@@ -57,7 +57,7 @@ class OneClass(BoxMachine):
     total = 1.0
     description = "a problem of one class"
 
-    def __init__(self, weight: np.ndarray, nu: float = 0.5, size: float = 1.0, digit: float = 0.0) -> None:
+    def __init__(self, weight: np.ndarray, nu: float = 0.5, size: float = 1.0, rounding: float = 0.0) -> None:
         weight = np.asarray(weight, float)
         self.n_samples = len(weight)
         self.p = np.zeros(self.n_samples)
@@ -67,7 +67,7 @@ class OneClass(BoxMachine):
         self.scale = float(size)
         self.floor = _ZERO * self.scale / self.n_samples
         self.reach = 0.0
-        self.digit = digit
+        self.rounding = rounding
 
     def start(self):
         # the first samples at their bound, as many as the sum asks for: few rows, and few coefficients to move
@@ -81,13 +81,13 @@ class OneClass(BoxMachine):
         first = min(int(share.searchsorted(1.0 - eps)), self.n_samples - 1)
         low = rho = f[order[first]]
         if a is not None:
-            # the largest best border, or less, so that samples off their bound are inside: at most by gap or rounding
+            # lowered so that samples off their bound are inside, by at most the gap or its rounding
             high = f[order[first + 1]] if first + 1 < self.n_samples and share[first] <= 1.0 + eps else low
             gap = quad - low + float(self.hi @ np.maximum(0.0, low - f))
             least = low - max(gap, FLOOR * float(np.abs(f).max()))
             rho = max(f[a < (1.0 - ON_BOUND) * self.hi].min(initial=high), least)
         # outputs that cancel have the rounding of their terms
-        rho = float(rho - self.digit * np.abs(f).max() - min(self.digit, eps) * self.scale)
+        rho = float(rho - self.rounding * np.abs(f).max() - min(self.rounding, eps) * self.scale)
         return 0.5 * quad - rho + float(self.hi @ np.maximum(0.0, rho - f)), -rho
 
     def risk(self, out, b, error):

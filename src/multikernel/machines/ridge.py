@@ -46,7 +46,8 @@ class Ridge(Machine):
     """
 
     def __init__(self, Y: np.ndarray, C: float | np.ndarray = 1.0, fit_intercept: bool = False) -> None:
-        Y = Y.astype(float, copy=False)
+        # an array on a device stays there
+        Y = Y if hasattr(Y, "tensor") else np.asarray(Y, float)
         self.n_samples = len(Y)
         self.balanced = fit_intercept
         self.w = 2.0 * np.broadcast_to(np.asarray(C, float), (self.n_samples,))

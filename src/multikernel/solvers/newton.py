@@ -87,7 +87,7 @@ class Newton(Solver):
     handover, reach : float
         Relative gap at which interleaving ends, and the one that it should have reached before its last step.
     close : float
-        Relative gap at which interleaving ends where partial solutions are by products, and almost whole.
+        The same as ``handover`` on a device, where a partial solution moves all coefficients and is almost a whole one.
     patience : int
         Steps without progress before the other method takes over.
     """

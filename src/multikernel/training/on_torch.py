@@ -11,13 +11,16 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from scipy.sparse.linalg import LinearOperator
 
+from multikernel.gram.definite import smallest_eigenvalue_ratio
 from multikernel.gram.device import WORKING_SET, StoredValues, find_device, fits, spans, to_device, to_host, torch
 from multikernel.gram.soundness import indefinite_error, require_sound
 from multikernel.gram.storage import TorchStorage, storage_dtype
 from multikernel.gram.tensors import TensorStack, inspect_tensors
 from multikernel.gram.torch import TorchGram
 from multikernel.kernels.bank import KernelBank
+from multikernel.kernels.inputs import len_of
 from multikernel.kernels.normalize import learn_normalizer
 from multikernel.kernels.on_device import ComputedValues, DeviceSamples, raw_tiles
 from multikernel.training.core import Prepared, Settings
@@ -34,8 +37,9 @@ def storage_of(settings: Settings) -> TorchStorage:
 
 def prepare_on_device(bank: KernelBank, samples: Any, weight: np.ndarray | None, settings: Settings) -> Prepared:
     """Return the kernels of a bank on training samples, computed on the device."""
-    device, n, p = find_device(storage_of(settings)), len(samples), bank.n_kernels
-    dtype, diag = storage_dtype(p, n), bank.raw_diags(samples)
+    device, n, p = find_device(storage_of(settings)), len_of(samples), bank.n_kernels
+    diag = bank.raw_diags(samples)
+    dtype = storage_dtype(p, n, diag.max(axis=1))
     stored = fits(p, n, dtype.itemsize, device, settings.memory_limit)
     values: Any = ComputedValues(DeviceSamples(bank, samples, device), diag, dtype)
     if stored:
@@ -51,7 +55,7 @@ def prepare_on_device(bank: KernelBank, samples: Any, weight: np.ndarray | None,
     constant = no_variance(diag, products, share) | [each.degenerate for each in normalizers]
     gram = TorchGram(values, affine_form(normalizers), n_threads=settings.n_threads)
     require_definite(gram, bank.names, known_psd, settings.psd)
-    source = DeviceSource(bank, samples, {}, np.arange(n), device.type)
+    source = DeviceSource(bank, samples, {}, np.arange(n), str(device))
     return Prepared(gram, tuple(bank.names), normalizers, weight, source, constant, known_psd)
 
 
@@ -65,6 +69,11 @@ def prepare_tensors(stack: Any, weight: np.ndarray | None, settings: Settings) -
     p = stack.shape[2]
     if isinstance(stack, TensorStack):
         device = stack.device
+        if settings.gram not in ("auto", "torch") and not isinstance(settings.gram, TorchStorage):
+            raise ValueError(
+                f"The 'gram' parameter of {settings.owner} must be 'auto', 'torch' or a TorchStorage for kernels given "
+                f"as tensors. Got {settings.gram!r} instead: arrays of NumPy are kept on the host."
+            )
         wanted = storage_of(settings).device
         if wanted != "auto" and find_device(TorchStorage(wanted)) != device:
             raise ValueError(
@@ -86,7 +95,9 @@ def prepare_tensors(stack: Any, weight: np.ndarray | None, settings: Settings) -
     if found.indefinite.any():
         if settings.psd != "error":
             raise refuse_repair(settings.psd, "torch")
-        raise indefinite_error(stack.names, found.indefinite, -float(found.worst_minor.max()))
+        product = partial(_product, raw, int(np.argmax(found.indefinite)))
+        ratio = smallest_eigenvalue_ratio(LinearOperator((len(stack), len(stack)), product, dtype=np.float64))
+        raise indefinite_error(stack.names, found.indefinite, ratio)
     require_definite(raw, stack.names, np.zeros(p, bool), settings.psd)
     n = len(stack)
     normalizers = tuple(

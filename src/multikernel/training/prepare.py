@@ -142,7 +142,7 @@ def prepare(
 
 
 def _prepare_on_device(kernels: Any, X: Any, weight: np.ndarray | None, settings: Settings) -> Prepared:
-    """Return the kernels on a device of PyTorch, which is imported here and nowhere else."""
+    """Return the kernels on a device of PyTorch, which is not imported before."""
     from multikernel.training.on_torch import prepare_on_device, prepare_tensors
 
     if isinstance(X, KernelStack):
@@ -173,12 +173,12 @@ def _prepare_computed(kernels: Any, X: Any, weight: np.ndarray | None, settings:
     by_features = settings.gram == "features" or (settings.gram == "auto" and n >= LARGE)
     if by_features and takes_features(bank, settings):
         return prepare_features(bank, samples, weight, settings)
-    dtype = storage_dtype(p, n)
+    diag = bank.raw_diags(samples)
+    dtype = storage_dtype(p, n, diag.max(axis=1))
     kind = choose_storage(p, n, dtype.itemsize, settings.memory_limit, settings.gram)
     known = shared.known(bank) if kind == "dense" and shared.stack is not None else {}
     source = BankSource(bank, samples, known, np.arange(n) if shared.rows is None else shared.rows)
     share, team = np.full(n, 1.0 / n) if weight is None else weight / weight.sum(), Team(settings.n_threads)
-    diag = bank.raw_diags(samples)
     known_psd = np.array([kernel.positive_semidefinite for kernel in bank.kernels], bool)
     # kernels that are stored as they are, their normalisation a factor, and need no check
     plain = known_psd & DIVIDING.issuperset(bank.steps)

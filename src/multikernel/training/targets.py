@@ -45,8 +45,8 @@ from multikernel.training.core import Prepared, Target
 # losses by name; labels are numbers as well: the squared loss serves both
 CLASSIFICATION: Mapping[str, Loss] = named_losses("classification") | {"squared": Squared()}
 REGRESSION: Mapping[str, Loss] = named_losses("regression")
-# exponents of two of the costs. Above the one their fifth powers leave the range of float64; below the other, a third
-# more than the digits of float64, losses are linear, and coefficients are in proportion to the costs
+# costs as powers of two. Above the first, fifth powers of costs leave the range of float64; below the second, with a
+# third more than the digits of float64, losses of labels are linear, and coefficients are in proportion to the costs
 _LARGEST, _LINEAR_BELOW = np.finfo(float).maxexp // 5, 4 * np.finfo(float).machep // 3
 # losses whose machines have a version on explicit features
 _LINEAR = (Hinge, EpsilonInsensitive, Squared, SquaredHinge)
@@ -247,8 +247,9 @@ def costs_in_range(
 ) -> tuple[np.ndarray, float]:
     """Return the costs of kernels that were divided by ``unit``, and the factor that they were multiplied by.
 
-    That is the unit; for ``labels`` of -1 and 1, of which losses are linear where costs are very small, a power of two
-    that makes these costs larger. Costs that float64 cannot work with are refused, in a sentence about ``what``.
+    The factor is the unit. Very small costs of ``labels``, which are -1 and 1, are multiplied by a larger power of two:
+    losses are linear there, and coefficients are in proportion to the costs. Costs that float64 cannot work with are
+    refused, in a sentence about ``what``.
     """
     top, limits = float(cost.max()), np.finfo(float)
     size, own = math.frexp(top)[1], math.frexp(unit)[1] - 1
