@@ -6,6 +6,7 @@ parameters and samples are checked -> prepare -> train -> publish -> fitted attr
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -17,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from multikernel.estimators.reporting import FINISHED, warn_unfinished
 from multikernel.estimators.validation import Samples, check_samples
 from multikernel.threads import resolve_threads
+from multikernel.training.checkpoint import checkpointed, fingerprint
 from multikernel.training.core import Fit, Settings, Targets
 from multikernel.training.prepare import prepare
 from multikernel.training.publish import Model, publish
@@ -62,6 +64,7 @@ class BaseMKL(_BaseComposition):
     verbose: int
     n_jobs: int | None
     callback: Callable[[dict], None] | None = None
+    checkpoint: Any = None
     # a Model; of a baseline whose kernels have coefficients of their own, another object with an expansion
     model_: Any
     classes_: np.ndarray
@@ -160,12 +163,21 @@ class BaseMKL(_BaseComposition):
 
         Sets: every fitted attribute.
         """
-        prepared = prepare(self.kernels, samples.X, samples.weight, settings)
-        fit = train(prepared, targets, settings)
-        self._set(publish(fit), fit, samples)
+        with nullcontext(settings) if self.checkpoint is None else self._checkpointed(settings, samples) as settings:
+            prepared = prepare(self.kernels, samples.X, samples.weight, settings)
+            fit = train(prepared, targets, settings)
+            self._set(publish(fit), fit, samples)
         if not FINISHED.issuperset(self.model_.status):
             warn_unfinished(self, fit)
         return self
+
+    def _checkpointed(self, settings: Settings, samples: Samples, *more: Any) -> AbstractContextManager[Settings]:
+        """Return a context with the settings, and the checkpoint of these parameters and samples where one is kept."""
+        if self.checkpoint is None:
+            return nullcontext(settings)
+        params = self.get_params(deep=False)
+        key = fingerprint(settings.owner, params, samples.X, samples.y, samples.weight, *more)
+        return checkpointed(settings, self.checkpoint, key)
 
     def _set(self, model: Model, fit: Fit, samples: Samples) -> None:
         """Set the fitted attributes of a model; subclasses add their own."""
