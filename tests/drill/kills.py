@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from drill import Kind
-from drill.child import in_child
+from drill.child import PATIENCE, in_child
 from drill.fits import ESTIMATORS, draw_samples, fit, make, parts_of, unsound
 from drill.jobs import VARIANTS
 from multikernel.training import checkpoint
@@ -22,10 +22,13 @@ from multikernel.training import checkpoint
 KILLS = 2
 
 
-def kill_after(delay: float) -> Callable[[int], None]:
-    """Return a disturbance that ends the process after some seconds, so that nothing of it can react."""
+def kill_after(begun: Path, delay: float) -> Callable[[int], None]:
+    """Return a disturbance that ends the process some seconds after a file appears: nothing of it can react."""
 
     def kill(pid: int) -> None:
+        ends = time.monotonic() + PATIENCE
+        while not begun.exists() and time.monotonic() < ends:
+            time.sleep(0.0005)
         time.sleep(delay)
         os.kill(pid, signal.SIGKILL)
 
@@ -76,6 +79,8 @@ def case(rng):
     def job(folder: Path | None) -> dict:
         model = make(name, checkpoint=folder, random_state=0, max_iter=50, **own)
         X, y = draw_samples(model, np.random.default_rng(seed), n, classes)
+        if folder is not None:
+            (folder.parent / "begun").touch()
         share, checkpoint._SHARE = checkpoint._SHARE, np.inf if always else checkpoint._SHARE
         try:
             with warnings.catch_warnings(record=True) as caught:
@@ -88,16 +93,19 @@ def case(rng):
         said = [str(each.message) for each in caught if "checkpoint" in str(each.message)]
         return {"wrong": unsound(model, X), "said": said, **summary(model)}
 
-    job(None)
-    began = time.perf_counter()
     whole = job(None)
-    spent = time.perf_counter() - began
     if "refused" in whole:
         return f"{name}, refused", None
     with tempfile.TemporaryDirectory() as place:
-        folder, label, died = Path(place), f"{name}{', every step' if always else ''}", 0
+        folder, label, died = Path(place) / "states", f"{name}{', every step' if always else ''}", 0
+        begun = folder.parent / "begun"
+        folder.mkdir()
+        began = time.perf_counter()
+        job(folder)
+        spent = time.perf_counter() - began
         for _ in range(KILLS):
-            result = in_child(lambda _: job(folder), kill_after(float(rng.uniform(0, 1.2 * spent + 0.02))))
+            begun.unlink()
+            result = in_child(lambda _: job(folder), kill_after(begun, float(rng.uniform(0, spent))))
             died += result.get("died") == -signal.SIGKILL
             if wrong := damaged(folder):
                 return label, f"{name} {own}: a damaged file: {wrong}"
