@@ -81,7 +81,7 @@ def case(rng):
         X, y = draw_samples(model, np.random.default_rng(seed), n, classes)
         if folder is not None:
             (folder.parent / "begun").touch()
-        share, checkpoint._SHARE = checkpoint._SHARE, np.inf if always else checkpoint._SHARE
+        share, checkpoint.SHARE = checkpoint.SHARE, np.inf if always else checkpoint.SHARE
         try:
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
@@ -89,7 +89,7 @@ def case(rng):
         except ValueError as error:
             return {"refused": str(error)}
         finally:
-            checkpoint._SHARE = share
+            checkpoint.SHARE = share
         said = [str(each.message) for each in caught if "checkpoint" in str(each.message)]
         return {"wrong": unsound(model, X), "said": said, **summary(model)}
 

@@ -78,7 +78,7 @@ def files(folder):
 @pytest.fixture
 def every_step(monkeypatch):
     """Let every state be written."""
-    monkeypatch.setattr("multikernel.training.checkpoint._SHARE", np.inf)
+    monkeypatch.setattr("multikernel.training.checkpoint.SHARE", np.inf)
 
 
 def test_the_table_has_every_estimator():
@@ -370,7 +370,7 @@ def callback(row):
     if len(rows) == int(sys.argv[2]):
         os.kill(os.getpid(), signal.SIGKILL)
 import multikernel.training.checkpoint as checkpoint
-checkpoint._SHARE = np.inf
+checkpoint.SHARE = np.inf
 model = MKLClassifier([("a", RBF(gamma=0.5), [0, 1]), ("b", Linear(), [2, 3]), ("c", RBF(gamma=2.0), [2])], tol=1e-8,
                       solver="alternating", checkpoint=sys.argv[1], callback=callback).fit(X, y)
 print(rows[0], model.objective_, model.duality_gap_, model.n_iter_)

@@ -15,6 +15,7 @@ from sklearn.utils import Tags
 from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.validation import check_is_fitted
 
+from multikernel.estimators.estimate import Estimate, estimate_fit, show_estimate
 from multikernel.estimators.reporting import FINISHED, warn_unfinished
 from multikernel.estimators.validation import Samples, check_samples
 from multikernel.threads import resolve_threads
@@ -163,7 +164,8 @@ class BaseMKL(_BaseComposition):
 
         Sets: every fitted attribute.
         """
-        with nullcontext(settings) if self.checkpoint is None else self._checkpointed(settings, samples) as settings:
+        quick = self.checkpoint is None and not settings.verbose
+        with nullcontext(settings) if quick else self._begin(settings, samples) as settings:
             prepared = prepare(self.kernels, samples.X, samples.weight, settings)
             fit = train(prepared, targets, settings)
             self._set(publish(fit), fit, samples)
@@ -171,13 +173,41 @@ class BaseMKL(_BaseComposition):
             warn_unfinished(self, fit)
         return self
 
-    def _checkpointed(self, settings: Settings, samples: Samples, *more: Any) -> AbstractContextManager[Settings]:
-        """Return a context with the settings, and the checkpoint of these parameters and samples where one is kept."""
+    def _begin(self, settings: Settings, samples: Samples, *more: Any) -> AbstractContextManager[Settings]:
+        """Show what a long fit will take; return a context with its settings, and its checkpoint where one is kept."""
+        if settings.verbose:
+            show_estimate(self, samples.X, samples.y if len(samples.y) else None, samples.weight)
         if self.checkpoint is None:
             return nullcontext(settings)
         params = self.get_params(deep=False)
         key = fingerprint(settings.owner, params, samples.X, samples.y, samples.weight, *more)
         return checkpointed(settings, self.checkpoint, key)
+
+    def estimate(self, X: Any, y: Any = None, sample_weight: Any = None, *, seconds: float = 2.0) -> Estimate:
+        """Return the memory and the time that `fit` will take, by storage, from timed fits of parts of the samples.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            What `fit` will get.
+        seconds : float, default=2.0
+            Time for the timed fits of one storage: the longer, the better the estimate.
+
+        Returns
+        -------
+        Estimate
+            ``storage``, what `fit` will choose, ``memory`` and ``seconds`` by storage.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from multikernel import MKLRegressor
+        >>> X = np.random.default_rng(0).normal(size=(600, 2))
+        >>> found = MKLRegressor().estimate(X, X[:, 0], seconds=0.1)
+        >>> found.storage, sorted(found.memory), 15e6 < found.memory["dense"] < 40e6
+        ('dense', ['dense', 'lazy', 'memmap'], True)
+        """
+        return estimate_fit(self, X, y, sample_weight, seconds)
 
     def _set(self, model: Model, fit: Fit, samples: Samples) -> None:
         """Set the fitted attributes of a model; subclasses add their own."""

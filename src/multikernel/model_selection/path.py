@@ -117,7 +117,7 @@ def mkl_path(
     settings = base._settings(features_need=spec.features_need)
     models: dict[int, Any] = {}
     previous: Fit | None = None
-    with single_threaded_blas(), base._checkpointed(settings, samples, points) as settings:
+    with single_threaded_blas(), base._begin(settings, samples, points) as settings:
         prepared = prepare(base.kernels, samples.X, samples.weight, settings)
         spec = spec.on_kernels(prepared, points)
         for i in np.argsort([-point[name] for point in points], kind="stable").tolist():

@@ -29,6 +29,7 @@ from sklearn.model_selection import ParameterGrid
 from sklearn.utils.validation import check_is_fitted
 
 from multikernel.estimators.base import BaseMKL
+from multikernel.estimators.estimate import show_estimate
 from multikernel.estimators.reporting import FINISHED, warn_unfinished
 from multikernel.estimators.splits import splits_of
 from multikernel.estimators.validation import (
@@ -100,6 +101,8 @@ class SearchCV(BaseMKL):
             weight is not None and takes_weight(scorer), self.error_score,
         )  # fmt: skip
         samples, whole = job.samples(), None
+        if self.verbose:
+            show_estimate(self, X, y, weight)
         settings = replace(job.settings, features_need=base._spec(samples).features_need)
         shown = progress(self.verbose, self.tol, type(self).__name__) if self.verbose else nullcontext()
         with single_threaded_blas(), shown as show:

@@ -26,8 +26,8 @@ from multikernel.gram.stack import KernelStack
 from multikernel.problem import Start
 from multikernel.training.core import Prepared, Settings, Target
 
-# part of the time of a fit that goes into writing its state: newer states against a slower fit
-_SHARE = 0.02
+# part of the time of a fit that goes into writing its state, or into an estimate: news against a slower fit
+SHARE = 0.02
 # parameters that change neither the problem nor its solution, and the folds, which are data
 _FREE = frozenset(("callback", "checkpoint", "cv", "memory_limit", "n_jobs", "verbose"))
 
@@ -135,7 +135,7 @@ class StateFile:
     @property
     def due(self) -> bool:
         """Whether the last write is long enough ago."""
-        return time.perf_counter() - self.written > self.seconds / _SHARE
+        return time.perf_counter() - self.written > self.seconds / SHARE
 
     def put(self, arrays: Mapping[str, Any]) -> None:
         """Take a newer state, and write it if the last write is long enough ago."""

@@ -127,7 +127,7 @@ class EasyMKLClassifier(ClassifierFace):
         check_parameters(self, lam=RULES["nu"])
         samples = check_classes(self, X, y, sample_weight)
         settings, problems = self._settings(callback=self.callback), Problems.of(samples, self.lam)
-        with self._checkpointed(settings, samples) as settings:
+        with self._begin(settings, samples) as settings:
             prepared = prepare(self.kernels, samples.X, samples.weight, settings)
             size = float(prepared.gram.diag().max()) or 1.0
             with np.errstate(over="ignore"):

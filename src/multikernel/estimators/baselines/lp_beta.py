@@ -158,7 +158,7 @@ class LPBetaClassifier(ClassifierFace):
             size = float(prepared.gram.diag().max()) or 1.0
             costs_in_range(type(self).__name__, np.max(self.C) * weight, size, labels=True)
         machines = _Machines(labels, codes, weight, np.ravel(self.C), splits, self.tol)
-        with self._checkpointed(settings, samples, splits) as settings, telling(settings, settings.owner) as tell:
+        with self._begin(settings, samples, splits) as settings, telling(settings, settings.owner) as tell:
             with single_threaded_blas():
                 state = settings.checkpoint
                 call = machines.train if state is None else partial(machines.resume, state)

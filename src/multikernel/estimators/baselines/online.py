@@ -126,7 +126,7 @@ class OnlineMKL(ClassifierFace):
                 f"Got kernels={self.kernels!r} instead."
             )
         learn = self._learn_features if linear and self.gram in ("auto", "features") else self._learn_kernels
-        with self._checkpointed(self._settings(callback=self.callback), samples) as settings:
+        with self._begin(self._settings(callback=self.callback), samples) as settings:
             learn(samples, self._sample(samples), settings)
         return self
 

@@ -133,7 +133,7 @@ class TwoStage(BaseMKL):
         y : ndarray
             What the weights are learned from: numbers of the classes, or the targets themselves.
         """
-        with self._checkpointed(self._settings(callback=self.callback), samples) as settings:
+        with self._begin(self._settings(callback=self.callback), samples) as settings:
             self._train_stages(samples, y, settings)
 
     def _train_stages(self, samples: Samples, y: np.ndarray, settings: Settings) -> None:
