@@ -21,6 +21,7 @@ MODULES = (
     "bad_input",
     "files",
     "interrupts",
+    "kills",
     "scarcity",
     "growth",
     "concurrency",

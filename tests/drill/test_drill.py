@@ -18,6 +18,7 @@ SLICE = {
     "bad input": (0, 100),
     "files": (0, 100),
     "interrupts": (5, 3),
+    "kills": (0, 4),
     "scarcity": (0, 4),
     "growth": (0, 14),
     "concurrency": (0, 2),

@@ -6,6 +6,7 @@ parameters and samples are checked -> prepare -> train -> publish -> fitted attr
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -14,9 +15,11 @@ from sklearn.utils import Tags
 from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.validation import check_is_fitted
 
+from multikernel.estimators.estimate import Estimate, estimate_fit, show_estimate
 from multikernel.estimators.reporting import FINISHED, warn_unfinished
 from multikernel.estimators.validation import Samples, check_samples
 from multikernel.threads import resolve_threads
+from multikernel.training.checkpoint import checkpointed, fingerprint
 from multikernel.training.core import Fit, Settings, Targets
 from multikernel.training.prepare import prepare
 from multikernel.training.publish import Model, publish
@@ -62,6 +65,7 @@ class BaseMKL(_BaseComposition):
     verbose: int
     n_jobs: int | None
     callback: Callable[[dict], None] | None = None
+    checkpoint: Any = None
     # a Model; of a baseline whose kernels have coefficients of their own, another object with an expansion
     model_: Any
     classes_: np.ndarray
@@ -160,12 +164,50 @@ class BaseMKL(_BaseComposition):
 
         Sets: every fitted attribute.
         """
-        prepared = prepare(self.kernels, samples.X, samples.weight, settings)
-        fit = train(prepared, targets, settings)
-        self._set(publish(fit), fit, samples)
+        quick = self.checkpoint is None and not settings.verbose
+        with nullcontext(settings) if quick else self._begin(settings, samples) as settings:
+            prepared = prepare(self.kernels, samples.X, samples.weight, settings)
+            fit = train(prepared, targets, settings)
+            self._set(publish(fit), fit, samples)
         if not FINISHED.issuperset(self.model_.status):
             warn_unfinished(self, fit)
         return self
+
+    def _begin(self, settings: Settings, samples: Samples, *more: Any) -> AbstractContextManager[Settings]:
+        """Show what a long fit will take; return a context with its settings, and its checkpoint where one is kept."""
+        if settings.verbose:
+            show_estimate(self, samples.X, samples.y if len(samples.y) else None, samples.weight)
+        if self.checkpoint is None:
+            return nullcontext(settings)
+        params = self.get_params(deep=False)
+        key = fingerprint(settings.owner, params, samples.X, samples.y, samples.weight, *more)
+        return checkpointed(settings, self.checkpoint, key)
+
+    def estimate(self, X: Any, y: Any = None, sample_weight: Any = None, *, seconds: float = 2.0) -> Estimate:
+        """Return the memory and the time that `fit` will take, by storage, from timed fits of parts of the samples.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            What `fit` will get.
+        seconds : float, default=2.0
+            Time for the timed fits of one storage: the longer, the better the estimate.
+
+        Returns
+        -------
+        Estimate
+            ``storage``, what `fit` will choose, ``memory`` and ``seconds`` by storage.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from multikernel import MKLRegressor
+        >>> X = np.random.default_rng(0).normal(size=(600, 2))
+        >>> found = MKLRegressor().estimate(X, X[:, 0], seconds=0.1)
+        >>> found.storage, sorted(found.memory), 15e6 < found.memory["dense"] < 40e6
+        ('dense', ['dense', 'lazy', 'memmap'], True)
+        """
+        return estimate_fit(self, X, y, sample_weight, seconds)
 
     def _set(self, model: Model, fit: Fit, samples: Samples) -> None:
         """Set the fitted attributes of a model; subclasses add their own."""

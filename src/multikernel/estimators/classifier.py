@@ -48,7 +48,8 @@ class MKLClassifier(ProbabilityFace):
     fit_intercept : bool, default=True
         Whether the decision function has an intercept, one per column, which asks sum a = 0 of every column; the
         problem of [3]_ has none.
-    <normalize, psd, solver, tol, max_iter, class_weight, gram_or_features, memory_limit, verbose, n_jobs, callback>
+    <normalize, psd, solver, tol, max_iter, class_weight, gram_or_features, memory_limit, verbose, n_jobs, callback,
+    checkpoint>
 
     Attributes
     ----------
@@ -115,6 +116,7 @@ class MKLClassifier(ProbabilityFace):
         verbose=0,
         n_jobs=None,
         callback=None,
+        checkpoint=None,
     ):
         self._store(locals())
 

@@ -44,7 +44,7 @@ class DiscriminantMKLClassifier(TransformerMixin, ClassifierFace):
         Number of neighbours.
     normalize : None, "cosine", "variance" or list of these, default=None
         Scaling of every kernel before it is centred and divided by its trace.
-    <psd, solver, tol, max_iter, gram, memory_limit, verbose, n_jobs, callback>
+    <psd, solver, tol, max_iter, gram, memory_limit, verbose, n_jobs, callback, checkpoint>
 
     Attributes
     ----------
@@ -102,6 +102,7 @@ class DiscriminantMKLClassifier(TransformerMixin, ClassifierFace):
         verbose=0,
         n_jobs=None,
         callback=None,
+        checkpoint=None,
     ):
         self._store(locals())
 

@@ -66,6 +66,10 @@ n_jobs : int or None, default=None
 callback : callable, default=None
     Called after each iteration with its row of ``history_``, a dict that has two entries more: "problem", which
     problem is being solved, and "decision_function", a function that evaluates the iteration's model on samples.""",
+    "checkpoint": """
+checkpoint : str, path or None, default=None
+    Existing folder for the state of a long fit: after the process was killed, the same call with the same samples goes
+    on from there. A finished fit removes its file.""",
     "search": """
 cv : int, splitter, iterable or None, default=None
     Folds: their number (None for 5, stratified by class), a splitter of scikit-learn, or pairs (train, test).

@@ -45,7 +45,7 @@ class M3KClassifier(ClassifierFace):
     <C>
     normalize : None, "variance", "cosine", "center", "trace" or list of these, default="variance"
         Scaling of every kernel, learned on the training samples; the paper takes ``["center", "cosine"]``.
-    <psd, solver, tol, max_iter, class_weight, gram, memory_limit, verbose, n_jobs, callback>
+    <psd, solver, tol, max_iter, class_weight, gram, memory_limit, verbose, n_jobs, callback, checkpoint>
 
     Attributes
     ----------
@@ -111,6 +111,7 @@ class M3KClassifier(ClassifierFace):
         verbose=0,
         n_jobs=None,
         callback=None,
+        checkpoint=None,
     ):
         self._store(locals())
 

@@ -57,7 +57,7 @@ class MKLOneClass(OutlierMixin, BaseMKL):
     normalize : None, "variance", "cosine", "trace" or list of these, default="variance"
         Scaling of every kernel, learned on the training samples. Centred kernels are refused: their optimum is
         zero.
-    <psd, solver, tol, max_iter, gram_or_torch, memory_limit, verbose, n_jobs, callback>
+    <psd, solver, tol, max_iter, gram_or_torch, memory_limit, verbose, n_jobs, callback, checkpoint>
 
     Attributes
     ----------
@@ -111,6 +111,7 @@ class MKLOneClass(OutlierMixin, BaseMKL):
         verbose=0,
         n_jobs=None,
         callback=None,
+        checkpoint=None,
     ):
         self._store(locals())
 

@@ -57,7 +57,7 @@ class MKLRegressor(RegressorFace):
         Half the width of the tube in which errors cost nothing, in the units of y; "epsilon_insensitive" only.
     fit_intercept : bool, default=True
         Whether the prediction has an intercept.
-    <normalize, psd, solver, tol, max_iter, gram_or_features, memory_limit, verbose, n_jobs, callback>
+    <normalize, psd, solver, tol, max_iter, gram_or_features, memory_limit, verbose, n_jobs, callback, checkpoint>
 
     Attributes
     ----------
@@ -110,6 +110,7 @@ class MKLRegressor(RegressorFace):
         verbose=0,
         n_jobs=None,
         callback=None,
+        checkpoint=None,
     ):
         self._store(locals())
 

@@ -30,7 +30,8 @@ def _sentence(estimator: Any, where: str, solution: Solution) -> str:
     )
     worth = f"The model returned is the best one found, certified to within a relative gap of {solution.gap:.2g}."
     if solution.status == INTERRUPTED:
-        return f"{owner} was interrupted{where} after {steps}. {worth}"
+        stays = "" if estimator.checkpoint is None else " Its checkpoint stays: the same call goes on from there."
+        return f"{owner} was interrupted{where} after {steps}. {worth}{stays}"
     costly = cheaper = ""
     if hasattr(estimator, "C"):
         costly, cheaper = f"C={estimator.C:g} is very large, or ", "a smaller C or "

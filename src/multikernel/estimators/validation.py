@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -338,6 +339,11 @@ RULES: dict[str, Rule] = {
     "memory_limit": Rule("None, a positive number of bytes or a text such as '2GB'", none=True, check=parse_bytes),
     "verbose": Rule("a non-negative integer", (Integral, bool), 0.0),
     "callback": Rule("None or a callable", (Callable,), none=True),  # type: ignore[arg-type]
+    "checkpoint": Rule(
+        "None or the path of an existing folder",
+        none=True,
+        check=lambda value: require_that(isinstance(value, (str, os.PathLike)) and os.path.isdir(value)),
+    ),
     "n_jobs": Rule("None or a non-zero integer", (Integral,), excluded=0.0, none=True),
 }
 

@@ -34,11 +34,16 @@ from multikernel.kernels.base import as_kernel
 from multikernel.kernels.spec import expand_entries
 from multikernel.solution import INTERRUPTED
 from multikernel.threads import Team
+from multikernel.training.checkpoint import Checkpoint, checkpointed
 from multikernel.training.core import Fit, Prepared, Settings
 from multikernel.training.expansion import evaluate_together
 from multikernel.training.prepare import Shared, as_numbers, prepare
 from multikernel.training.publish import Model, publish
 from multikernel.training.train import Found, found_by, from_fit, train
+
+# names in a checkpoint: the parts of what a fit found, and arrays of a FoldResult
+_FOUND = ("weights", "samples", "coef")
+_TIMED = ("scores", "fit_seconds", "score_seconds")
 
 
 @dataclass(frozen=True)
@@ -65,6 +70,8 @@ class Job:
         Score of what failed.
     tell : callable or None
         Called after each fit with a row about it; where folds run at once, joblib reports them instead.
+    checkpoint : (str or path, str) or None
+        The folder for finished folds, and the hash of the search.
     """
 
     points: Sequence[Mapping[str, Any]]
@@ -78,6 +85,7 @@ class Job:
     score_weight: bool
     error_score: float | str
     tell: Callable[[dict], None] | None = None
+    checkpoint: tuple[Any, str] | None = None
 
     def samples(self, rows: np.ndarray | None = None) -> Samples:
         """Return the training samples ``rows``, all by default, with their classes where they have some."""
@@ -162,13 +170,51 @@ def run_folds(job: Job, splits: Sequence[Split]) -> list[FoldResult]:
     In a context such as ``joblib.parallel_config("loky", n_jobs=4)``, or one of a cluster, folds run at once and share
     the threads and the memory.
     """
-    jobs = min(len(splits), effective_n_jobs(None))
+    jobs, run = min(len(splits), effective_n_jobs(None)), run_fold if job.checkpoint is None else resume_fold
     if jobs == 1:
-        return [run_fold(job, *split, fold=s) for s, split in enumerate(splits)]
+        return [run(job, *split, fold=s) for s, split in enumerate(splits)]
     limit = default_limit() if job.settings.memory_limit is None else parse_bytes(job.settings.memory_limit)
     shared = replace(job.settings, n_threads=max(1, job.settings.n_threads // jobs), memory_limit=limit / jobs)
     part = replace(job, settings=shared, tell=None)
-    return Parallel(n_jobs=None, verbose=job.base.verbose)(delayed(run_fold)(part, *split) for split in splits)
+    calls = (delayed(run)(part, *split, fold=s) for s, split in enumerate(splits))
+    return Parallel(n_jobs=None, verbose=job.base.verbose)(calls)
+
+
+def resume_fold(job: Job, rows: np.ndarray, test: np.ndarray, fold: int = 0) -> FoldResult:
+    """Return what the checkpoint of a finished fold holds, or go on with the fold, and keep its result."""
+    assert job.checkpoint is not None
+    folder, key = job.checkpoint
+    with checkpointed(job.settings, folder, f"{key}-{fold}") as settings:
+        state, G = settings.checkpoint, len(job.points)
+        # the search removes the file
+        state.file.stays = True
+        if state.get("scores") is not None:
+            return _unpack(state, G)
+        result = run_fold(replace(job, settings=settings), rows, test, fold)
+        arrays = {name: getattr(result, name) for name in _TIMED}
+        arrays["errors"] = np.array(result.errors, str)
+        for i in range(G):
+            if (weights := result.weights[i]) is not None:
+                arrays[f"{i}/weights"] = weights
+            for t, found in enumerate(result.found[i]):
+                arrays |= {f"{i}/{t}/{name}": part for name, part in zip(_FOUND, found, strict=True)}
+        state.clear()
+        # written as a whole when the context ends
+        state.file.arrays.update(arrays)
+    return result
+
+
+def _unpack(state: Checkpoint, n_points: int) -> FoldResult:
+    """Return the result of a fold from its checkpoint."""
+    arrays, found = state.all(), []
+    for i in range(n_points):
+        parts: list[Found] = []
+        while (values := state.part(f"{i}/{len(parts)}").get(*_FOUND)) is not None:
+            parts.append((values[0], values[1], values[2]))
+        found.append(parts)
+    weights = [arrays.get(f"{i}/weights") for i in range(n_points)]
+    scores, fit_seconds, score_seconds = (arrays[name] for name in _TIMED)
+    return FoldResult(scores, fit_seconds, score_seconds, weights, found, arrays["errors"].tolist())
 
 
 def run_fold(job: Job, rows: np.ndarray, test: np.ndarray, fold: int = 0) -> FoldResult:
@@ -197,7 +243,10 @@ def run_fold(job: Job, rows: np.ndarray, test: np.ndarray, fold: int = 0) -> Fol
             done, began = done + 1, time.perf_counter()
             try:
                 starts = None if previous is None else partial(from_fit, previous)
-                fit = train(prepared, replace(spec, **job.points[i]), job.settings, starts)
+                settings, state = job.settings, job.settings.checkpoint
+                if state is not None:
+                    settings = replace(settings, checkpoint=state.part(i))
+                fit = train(prepared, replace(spec, **job.points[i]), settings, starts)
             except Exception as error:
                 _failed(job, result, i, error)
                 continue

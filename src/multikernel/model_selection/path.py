@@ -117,12 +117,15 @@ def mkl_path(
     settings = base._settings(features_need=spec.features_need)
     models: dict[int, Any] = {}
     previous: Fit | None = None
-    with single_threaded_blas():
+    with single_threaded_blas(), base._begin(settings, samples, points) as settings:
         prepared = prepare(base.kernels, samples.X, samples.weight, settings)
         spec = spec.on_kernels(prepared, points)
         for i in np.argsort([-point[name] for point in points], kind="stable").tolist():
             starts = None if previous is None else partial(from_fit, previous)
-            previous = train(prepared, replace(spec, **points[i]), settings, starts)
+            own = settings
+            if settings.checkpoint is not None:
+                own = replace(settings, checkpoint=settings.checkpoint.part(i))
+            previous = train(prepared, replace(spec, **points[i]), own, starts)
             prepared, model = previous.prepared, publish(previous)
             models[i] = fitted(base, points[i], model, previous, samples)
             if INTERRUPTED in model.status:

@@ -29,6 +29,7 @@ from sklearn.model_selection import ParameterGrid
 from sklearn.utils.validation import check_is_fitted
 
 from multikernel.estimators.base import BaseMKL
+from multikernel.estimators.estimate import show_estimate
 from multikernel.estimators.reporting import FINISHED, warn_unfinished
 from multikernel.estimators.splits import splits_of
 from multikernel.estimators.validation import (
@@ -40,7 +41,9 @@ from multikernel.estimators.validation import (
     check_weight,
 )
 from multikernel.model_selection.folds import FoldResult, Job, fitted, run_folds, share_kernels, takes_weight
+from multikernel.solution import INTERRUPTED
 from multikernel.threads import single_threaded_blas
+from multikernel.training.checkpoint import checkpointed, fingerprint, remove_states
 from multikernel.training.core import Prepared
 from multikernel.training.prepare import Shared, prepare
 from multikernel.training.progress import progress
@@ -98,6 +101,8 @@ class SearchCV(BaseMKL):
             weight is not None and takes_weight(scorer), self.error_score,
         )  # fmt: skip
         samples, whole = job.samples(), None
+        if self.verbose:
+            show_estimate(self, X, y, weight)
         settings = replace(job.settings, features_need=base._spec(samples).features_need)
         shown = progress(self.verbose, self.tol, type(self).__name__) if self.verbose else nullcontext()
         with single_threaded_blas(), shown as show:
@@ -110,6 +115,9 @@ class SearchCV(BaseMKL):
             silent = show is None and self.callback is None
             tell = None if silent else self._tell(show, len(splits), len(points))
             job = replace(job, settings=settings, shared=shared, tell=tell)
+            if self.checkpoint is not None:
+                key = fingerprint(type(self).__name__, own, X, y, weight, splits)
+                job = replace(job, checkpoint=(self.checkpoint, key))
             folds = run_folds(job, splits)
         self._report(folds, len(points))
         self.cv_results_ = results_table(points, folds)
@@ -118,6 +126,8 @@ class SearchCV(BaseMKL):
         self._choose(points)
         if self.refit:
             self._refit(job, samples, whole, [fold.found[self.best_index_] for fold in folds])
+        if job.checkpoint is not None and (not self.refit or INTERRUPTED not in self.model_.status):
+            remove_states(settings.owner, *job.checkpoint)
         return self
 
     def _tell(self, show: Callable[[dict], None] | None, folds: int, points: int) -> Callable[[dict], None]:
@@ -218,9 +228,11 @@ class SearchCV(BaseMKL):
         began = time.perf_counter()
         taking_part = np.isin(np.arange(len(job.y)), samples.kept)
         spec = replace(job.base._spec(samples), **self.best_params_)
-        with single_threaded_blas():
+        kept, settings = job.checkpoint, job.settings
+        resumable = nullcontext(settings) if kept is None else checkpointed(settings, kept[0], f"{kept[1]}-refit")
+        with single_threaded_blas(), resumable as settings:
             prepared = job.prepare(samples) if whole is None else whole
-            fit = train(prepared, spec, job.settings, partial(mean_start, found, taking_part))
+            fit = train(prepared, spec, settings, partial(mean_start, found, taking_part))
             model = publish(fit)
         self.best_estimator_ = fitted(job.base, self.best_params_, model, fit, samples)
         self._set(model, fit, samples)

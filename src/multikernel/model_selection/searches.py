@@ -35,7 +35,7 @@ class MKLClassifierCV(SearchCV, ProbabilityFace):
     <kernels>
     Cs, norms : list of float or None, default=None
         Axes of the grid; None for the one value of `C` or `norm`.
-    <search, n_jobs>
+    <search, n_jobs, checkpoint>
     norm, C : float
         As those of `MKLClassifier`, without effect where `norms` or `Cs` are given.
     loss, multiclass, output_kernels, fit_intercept, normalize, psd, solver, tol, max_iter, class_weight
@@ -108,6 +108,7 @@ class MKLClassifierCV(SearchCV, ProbabilityFace):
         verbose=0,
         n_jobs=None,
         callback=None,
+        checkpoint=None,
     ):
         self._store(locals())
 
@@ -139,7 +140,7 @@ class MKLRegressorCV(SearchCV, RegressorFace):
     <kernels>
     Cs, norms, epsilons : list of float or None, default=None
         Axes of the grid; None for the one value of `C`, `norm` or `epsilon`.
-    <search, n_jobs>
+    <search, n_jobs, checkpoint>
     norm, C, epsilon : float
         As those of `MKLRegressor`, without effect where `norms`, `Cs` or `epsilons` are given.
     loss, fit_intercept, normalize, psd, solver, tol, max_iter, gram, memory_limit
@@ -207,6 +208,7 @@ class MKLRegressorCV(SearchCV, RegressorFace):
         verbose=0,
         n_jobs=None,
         callback=None,
+        checkpoint=None,
     ):
         self._store(locals())
 
@@ -230,7 +232,7 @@ class M3KClassifierCV(SearchCV, ClassifierFace):
     Cs, norms, gamma0_fractions : list of float or None, default=None
         Axes of the grid; None for the one value of `C`, `norm` or `gamma0_fraction`. Fractions are of the largest
         margin of each fold, so that none is infeasible in any.
-    <search, n_jobs>
+    <search, n_jobs, checkpoint>
     gamma0, gamma0_fraction, norm, C
         As those of `M3KClassifier`, without effect where the grid has their axis.
     normalize, psd, solver, tol, max_iter, class_weight, gram, memory_limit
@@ -290,6 +292,7 @@ class M3KClassifierCV(SearchCV, ClassifierFace):
         verbose=0,
         n_jobs=None,
         callback=None,
+        checkpoint=None,
     ):
         self._store(locals())
 

@@ -58,6 +58,8 @@ class Settings:
         a function from valid samples to the outputs of the iteration's model.
     features_need : callable
         Returns what explicit features need of the problem, in the user's words; None where it has that.
+    checkpoint : Checkpoint or None
+        Where the state of a long fit is kept (`multikernel.training.checkpoint`).
     """
 
     owner: str
@@ -72,6 +74,7 @@ class Settings:
     max_iter: int = 500
     callback: Callable[[dict], None] | None = None
     features_need: Callable[[], str | None] = lambda: "MKLClassifier or MKLRegressor"
+    checkpoint: Any = None
 
 
 # numbers of a kernel, its raw values, and k(x, x) where that was asked for

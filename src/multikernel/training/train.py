@@ -49,10 +49,16 @@ def train(prepared: Prepared, targets: Targets, settings: Settings, starts: Star
     while True:
         made = targets(prepared)
         begin = [None] * len(made) if starts is None else starts(made)
+        if (state := settings.checkpoint) is not None:
+            begin = state.starts(prepared, made, begin)
         solutions: list[Solution] = []
-        for target, start in zip(made, begin, strict=True):
+        for t, (target, start) in enumerate(zip(made, begin, strict=True)):
             interrupted = bool(solutions) and solutions[-1].status == INTERRUPTED
-            solutions.append(_solve(prepared, target, start, settings, interrupted))
+            own = settings if state is None else replace(settings, checkpoint=state.part(t))
+            solutions.append(_solve(prepared, target, start, own, interrupted))
+            if state is not None and not interrupted:
+                state.file.stays |= solutions[-1].status == INTERRUPTED
+                state.part(t).put(weights=solutions[-1].weights, coef=solutions[-1].dual_coef)
         curvatures = [
             solution.curvature if target.classes is None else target.classes.by_input(solution.curvature)
             for target, solution in zip(made, solutions, strict=True)
@@ -62,6 +68,8 @@ def train(prepared: Prepared, targets: Targets, settings: Settings, starts: Star
             return Fit(prepared, tuple(made), tuple(solutions))
         # the outputs that a start knows are those of the kernels before the repair
         prepared, starts = definite, None
+        if state is not None:
+            state.clear()
 
 
 def _solve(prepared: Prepared, target: Target, start: Start | None, settings: Settings, interrupted: bool) -> Solution:
@@ -70,23 +78,23 @@ def _solve(prepared: Prepared, target: Target, start: Start | None, settings: Se
     if start is not None:
         start = replace(start, weights=target.mixing.make_feasible(start.weights))
     shown = progress(settings.verbose, settings.tol, target.label) if settings.verbose else nullcontext()
+    plain = settings.callback is None and settings.checkpoint is None
     with shown as show:
         solution = solve(
             problem, settings.solver, tol=settings.tol, max_iter=0 if interrupted else settings.max_iter, start=start,
-            callback=show if settings.callback is None else _watch(show, settings.callback, prepared, target),
+            callback=show if plain else _watch(show, settings, prepared, target),
         )  # fmt: skip
     return replace(solution, status=INTERRUPTED) if interrupted else solution
 
 
 def _watch(
-    show: Callable[[dict], None] | None,
-    callback: Callable[[dict], None],
-    prepared: Prepared,
-    target: Target,
+    show: Callable[[dict], None] | None, settings: Settings, prepared: Prepared, target: Target
 ) -> Callable[[dict], None]:
-    """Return what the solver calls after each iteration: the progress shown, then the user's callback."""
+    """Return what the solver calls after each iteration: the checkpoint, the progress shown, the user's callback."""
 
     def tell(row: dict) -> None:
+        if settings.checkpoint is not None and row["primal"] <= row["upper"]:
+            settings.checkpoint.put(weights=row["weights"], coef=row["coef"])
         a, intercept, fixed = row.pop("coef"), np.ravel(row.pop("intercept")), target.machine.total != 0.0
         if (unit := target.unit) != 1.0:
             a, intercept = a / (1.0 if fixed else unit), intercept * (unit if fixed else 1.0)
@@ -101,7 +109,8 @@ def _watch(
             mixed = weights if target.classes is None else target.classes.mixed(row["weights"])
             return expand(prepared, mixed, coef, intercept, balanced=False).evaluate(X, n_threads)
 
-        callback({"problem": target.label, **row, "evaluate": evaluate})
+        if settings.callback is not None:
+            settings.callback({"problem": target.label, **row, "evaluate": evaluate})
 
     return tell
 

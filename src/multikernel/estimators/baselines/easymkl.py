@@ -34,6 +34,7 @@ from multikernel.mixing.norms import mixing_for
 from multikernel.solution import CONVERGED, INTERRUPTED, STALLED, Solution
 from multikernel.solve import Recorder
 from multikernel.threads import single_threaded_blas
+from multikernel.training.checkpoint import Checkpoint
 from multikernel.training.core import Fit, Settings, Target
 from multikernel.training.mixture import combined_kernel
 from multikernel.training.prepare import prepare
@@ -60,7 +61,7 @@ class EasyMKLClassifier(ClassifierFace):
         Scaling of every kernel; the source divides by the mean of the diagonal.
     tol : float, default=1e-3
         Relative duality gap to reach in both stages.
-    <psd, gram, memory_limit, n_jobs, verbose>
+    <psd, gram, memory_limit, n_jobs, verbose, checkpoint>
     callback : callable, default=None
         Called after each solve with its row of ``history_``, a dict that also has "problem", the classes and the stage.
 
@@ -114,6 +115,7 @@ class EasyMKLClassifier(ClassifierFace):
         n_jobs=None,
         verbose=0,
         callback=None,
+        checkpoint=None,
     ):
         self._store(locals())
 
@@ -125,19 +127,22 @@ class EasyMKLClassifier(ClassifierFace):
         check_parameters(self, lam=RULES["nu"])
         samples = check_classes(self, X, y, sample_weight)
         settings, problems = self._settings(callback=self.callback), Problems.of(samples, self.lam)
-        prepared = prepare(self.kernels, samples.X, samples.weight, settings)
-        size = float(prepared.gram.diag().max()) or 1.0
-        with np.errstate(over="ignore"):
-            cost = samples.ones / self.lam
-        costs_in_range(type(self).__name__, cost, size, labels=True, what="the sample weights over 'lam'")
-        with single_threaded_blas():
-            while True:
-                first = problems.first_stage(prepared.gram, settings)
-                definite = repaired_if_met(prepared, settings, [solution.curvature for solution in first])
-                if definite is prepared:
-                    break
-                prepared = definite
-            solutions = problems.second_stage(prepared.gram, first, settings)
+        with self._begin(settings, samples) as settings:
+            prepared = prepare(self.kernels, samples.X, samples.weight, settings)
+            size = float(prepared.gram.diag().max()) or 1.0
+            with np.errstate(over="ignore"):
+                cost = samples.ones / self.lam
+            costs_in_range(type(self).__name__, cost, size, labels=True, what="the sample weights over 'lam'")
+            with single_threaded_blas():
+                while True:
+                    first = problems.first_stage(prepared.gram, settings)
+                    definite = repaired_if_met(prepared, settings, [solution.curvature for solution in first])
+                    if definite is prepared:
+                        break
+                    prepared = definite
+                solutions = problems.second_stage(prepared.gram, first, settings)
+            if settings.checkpoint is not None:
+                settings.checkpoint.file.stays = _interrupted(solutions)
         gaps = np.array([max(one.gap, two.gap) for one, two in zip(first, solutions, strict=True)])
         fit = Fit(prepared, problems.targets(), tuple(solutions))
         self._set(publish(fit), fit, samples)
@@ -201,8 +206,10 @@ class Problems:
         for y, name in self.labels:
             if _interrupted(solutions):
                 raise KeyboardInterrupt
+            state = settings.checkpoint and settings.checkpoint.part(f"{len(solutions)}/first")
             with telling(settings, f"{name}, all kernels") as tell:
-                solutions.append(nearest_points(gram, beta, matrix, y, self.lam, self.weight, settings.tol, tell))
+                found = nearest_points(gram, beta, matrix, y, self.lam, self.weight, settings.tol, tell, state)
+            solutions.append(found)
         return solutions
 
     def second_stage(self, gram: Gram, first: Sequence[Solution], settings: Settings) -> list[Solution]:
@@ -217,10 +224,11 @@ class Problems:
             found = replace(one, weights=one.weights / p, intercept=one.intercept / p, status=INTERRUPTED)
             if not _interrupted([*first, *solutions]):
                 beta = shares(one.outputs @ one.dual_coef)
+                state = settings.checkpoint and settings.checkpoint.part(f"{len(solutions)}/second")
                 with suppress(KeyboardInterrupt):
                     matrix = regularised(gram, beta, self.lam, self.weight, settings.tol)
                     with telling(settings, f"{name}, the mix") as tell:
-                        found = nearest_points(gram, beta, matrix, y, self.lam, self.weight, settings.tol, tell)
+                        found = nearest_points(gram, beta, matrix, y, self.lam, self.weight, settings.tol, tell, state)
             solutions.append(found)
         return solutions
 
@@ -251,6 +259,7 @@ def nearest_points(
     weight: np.ndarray,
     tol: float,
     tell: Tell = silent,
+    state: Checkpoint | None = None,
 ) -> Solution:
     """Find the nearest points of the two classes' hulls; Ctrl-C keeps the best so far, and passes through without any.
 
@@ -272,6 +281,8 @@ def nearest_points(
         Relative gap to reach.
     tell : callable
         Told the gap after each solve.
+    state : Checkpoint, optional
+        Coefficients of an earlier call, certified anew; those of each solve are kept there.
 
     Returns
     -------
@@ -295,15 +306,20 @@ def nearest_points(
     fit: SVCFit | None = None
     found: Solution | None = None
     recorder, interrupted = Recorder(tell), False
+    known = None if state is None else state.get("coef")
     try:
         while found is None or (found.status == STALLED and matrix is not None and accuracy > finest):
             a = weight * np.where(y > 0, 1.0 / sums[0], -1.0 / sums[1])
-            if matrix is not None:
+            if known is not None and known[0].shape == a.shape:
+                a, known = known[0], None
+            elif matrix is not None:
                 fit = machine.fit(matrix, fit, accuracy)
                 # a rough solution may be zero
                 a = fit.dual_coef / total if (total := float(fit.dual_coef[y > 0].sum())) > 0 else a
-            accuracy *= 0.1
+                accuracy *= 0.1
             found = _solution(gram.apply(a), a, beta, y, lam, weight, tol)
+            if state is not None:
+                state.put(coef=a)
             active = int(np.count_nonzero(beta))
             recorder.record({"upper": found.upper, "lower": found.lower, "gap": found.gap, "active": active})
     except KeyboardInterrupt:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from functools import partial
 from numbers import Integral
 from typing import Any
 
@@ -21,6 +22,7 @@ from multikernel.machines.svc import SVC, SVCFit
 from multikernel.solution import CONVERGED, INTERRUPTED
 from multikernel.solve import Recorder
 from multikernel.threads import single_threaded_blas
+from multikernel.training.checkpoint import Checkpoint
 from multikernel.training.prepare import prepare
 from multikernel.training.publish import GramInfo, contributions, expand
 from multikernel.training.targets import costs_in_range, labelled_problems
@@ -63,7 +65,7 @@ class LPBetaClassifier(ClassifierFace):
     <normalize>
     tol : float, default=1e-3
         Violation of the optimality conditions to which machines are trained, as in scikit-learn's ``SVC``.
-    <psd, gram, memory_limit, n_jobs, verbose>
+    <psd, gram, memory_limit, n_jobs, verbose, checkpoint>
     callback : callable, default=None
         Called after each kernel, and each fold that chooses nu, with a dict: how many are "done" "of" all, what they
         are ("parts"), and "problem", the name of the class.
@@ -120,6 +122,7 @@ class LPBetaClassifier(ClassifierFace):
         n_jobs=None,
         verbose=0,
         callback=None,
+        checkpoint=None,
     ):
         self._store(locals())
 
@@ -155,9 +158,11 @@ class LPBetaClassifier(ClassifierFace):
             size = float(prepared.gram.diag().max()) or 1.0
             costs_in_range(type(self).__name__, np.max(self.C) * weight, size, labels=True)
         machines = _Machines(labels, codes, weight, np.ravel(self.C), splits, self.tol)
-        with telling(settings, type(self).__name__) as tell:
+        with self._begin(settings, samples, splits) as settings, telling(settings, settings.owner) as tell:
             with single_threaded_blas():
-                trained = each_kernel(prepared.gram, machines.train, prepared.gram.dtype, tell)
+                state = settings.checkpoint
+                call = machines.train if state is None else partial(machines.resume, state)
+                trained = each_kernel(prepared.gram, call, prepared.gram.dtype, tell)
             reached = np.flatnonzero([fit is not None for fit in trained])
             if len(reached) < len(trained):
                 worth = "The model returned is that of these kernels; the others have the weight zero."
@@ -167,6 +172,8 @@ class LPBetaClassifier(ClassifierFace):
             scores = by_class(np.array([fits[k].scores for k in reached]))
             tested = np.unique(np.concatenate([test for _, test in splits]))
             nu, finished = self._choose_nu(scores, codes, weight, splits, tested, tell)
+            if state is not None:
+                state.file.stays = not finished or len(reached) < len(trained)
         found = solve_lp_beta(scores[:, tested], codes[tested], [nu], weight[tested], self.per_class)[0]
         weights = np.zeros((*found.weights.shape[:-1], len(fits)))
         weights[..., reached] = found.weights
@@ -293,6 +300,16 @@ class _Machines:
         """Return machines whose outputs are zero."""
         nothing = np.zeros(self.labels.shape)
         return KernelFit(np.nan, nothing, nothing[0], nothing, nothing, np.nan)
+
+    def resume(self, state: Checkpoint, k: int, block: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> KernelFit:
+        """Return the machines of kernel k that an earlier call has trained, or train and keep them."""
+        names = [each.name for each in fields(KernelFit)]
+        if (known := state.part(k).get(*names)) is not None:
+            values: list[Any] = [each if each.ndim else float(each) for each in known]
+            return KernelFit(*values)
+        fit = self.train(k, block)
+        state.part(k).put(**vars(fit))
+        return fit
 
     def train(self, k: int, block: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> KernelFit:
         """Choose C on the folds, then train on all samples."""

@@ -11,6 +11,7 @@ from multikernel.estimators.baselines.online_blocks import Blocks
 from multikernel.estimators.baselines.online_loops import FIRST, SECOND
 from multikernel.estimators.baselines.online_run import Penalty, Result, Run, Sample
 from multikernel.estimators.docstrings import documented
+from multikernel.training.checkpoint import Checkpoint
 
 
 def obscure(
@@ -25,6 +26,7 @@ def obscure(
     average: bool = True,
     patience: int | None = None,
     callback: Callable[[dict], None] | None = None,
+    state: Checkpoint | None = None,
 ) -> Result:
     """Run both stages from zero.
 
@@ -40,7 +42,7 @@ def obscure(
         Epochs of the first stage; with 0 the second begins at zero with R^2 = 2/lambda times the mean cost.
     max_iter : int
         Largest number of epochs of the second stage.
-    tol, seed, average, patience, callback
+    tol, seed, average, patience, callback, state
         As for `multikernel.estimators.baselines.ufo.ufo`.
 
     Examples
@@ -57,6 +59,9 @@ def obscure(
     >>> found.status, round(found.upper, 2), found.model.round(1).tolist()
     ('converged', 0.06, [[-0.5], [0.5]])
     """
+    if state is not None and state.all():
+        run = Run(blocks, sample, penalty, SECOND, average=average, seed=seed)
+        return run.run(max_iter, tol, patience, callback, state, online_epochs)
     start = Run(blocks, sample, penalty, FIRST, average=False, seed=seed)
     for _ in range(online_epochs):
         start.visit()
@@ -71,7 +76,7 @@ def obscure(
     blocks.restart_steps()
     blocks.restart()
     run = Run(blocks, sample, penalty, SECOND, radius=radius, average=average, seed=seed)
-    return run.run(max_iter, tol, patience, callback)
+    return run.run(max_iter, tol, patience, callback, state)
 
 
 @documented
@@ -105,7 +110,7 @@ class OBSCUREClassifier(OnlineMKL):
     gram : {"auto", "dense", "lazy", "memmap", "features"}, default="auto"
         Where kernels are kept; "features", and "auto" where every kernel is `Linear`, takes the columns as they are
         and forms no kernel.
-    <memory_limit, verbose, n_jobs, epochs>
+    <memory_limit, verbose, n_jobs, checkpoint, epochs>
 
     Attributes
     ----------
@@ -157,6 +162,7 @@ class OBSCUREClassifier(OnlineMKL):
         verbose=0,
         n_jobs=None,
         callback=None,
+        checkpoint=None,
         random_state=None,
     ):
         self._store(locals())

@@ -126,7 +126,8 @@ class OnlineMKL(ClassifierFace):
                 f"Got kernels={self.kernels!r} instead."
             )
         learn = self._learn_features if linear and self.gram in ("auto", "features") else self._learn_kernels
-        learn(samples, self._sample(samples), self._settings(callback=self.callback))
+        with self._begin(self._settings(callback=self.callback), samples) as settings:
+            learn(samples, self._sample(samples), settings)
         return self
 
     # ---- the parts of a fit
@@ -159,6 +160,7 @@ class OnlineMKL(ClassifierFace):
             return self._run_epochs(
                 blocks, sample, penalty, max_iter=self.max_iter, tol=self.tol, average=self.average,
                 patience=self.n_iter_no_change, seed=check_random_state(self.random_state), callback=tell,
+                state=settings.checkpoint,
             )  # fmt: skip
 
     def _learn_features(self, samples: Samples, sample: Sample, settings: Settings) -> None:
@@ -182,6 +184,8 @@ class OnlineMKL(ClassifierFace):
             if definite is prepared:
                 break
             prepared = definite
+            if settings.checkpoint is not None:
+                settings.checkpoint.clear()
         model: Coefficients = result.model
         if model.late is None:
             weights, coef = np.tile(model.m, (c, 1)), model.A

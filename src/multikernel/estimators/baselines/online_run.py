@@ -19,13 +19,17 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from multikernel.certificate import ROUNDING, Certificate
-from multikernel.estimators.baselines.online_blocks import Blocks
+from multikernel.estimators.baselines.online_blocks import Blocks, Coefficients
 from multikernel.solution import CONVERGED, INTERRUPTED, MAX_ITER, SETTLED
 from multikernel.solve import Recorder
+from multikernel.training.checkpoint import Checkpoint
 
 # a predictor is evaluated when the epochs have grown by this factor: after each of the first hundred, then more rarely,
 # since an evaluation costs a part of an epoch
 _GROWTH = 1.01
+# what a checkpoint holds of a run and of its blocks, which have some of these
+_OF_RUN = ("epoch", "window", "upper", "lower", "score", "norms", "limits")
+_OF_BLOCKS = ("state", "squares", "sums", "left", "A", "late", "F", "_low", "theta")
 
 
 @dataclass(frozen=True)
@@ -246,10 +250,48 @@ class Run:
         if better:
             self.score, self.upper, self.norms, self.best = score, primal, norms, model()
 
+    def save(self, state: Checkpoint) -> None:
+        """Keep a copy of all that the run goes on from."""
+        assert self.best is not None
+        model, outputs = self.best
+        parts = {"w": model} if isinstance(model, np.ndarray) else vars(model)
+        arrays = {
+            **{f"run/{name}": getattr(self, name) for name in _OF_RUN},
+            **{f"blocks/{name}": getattr(self.blocks, name) for name in _OF_BLOCKS if hasattr(self.blocks, name)},
+            **{f"before/{i}": each for i, each in enumerate(self.blocks._before)},
+            **{f"model/{name}": each for name, each in (*parts.items(), ("outputs", outputs)) if each is not None},
+        }
+        state.clear()
+        # the next epoch writes into the arrays of the blocks
+        state.put(**{name: np.array(each) for name, each in arrays.items()})
+
+    def restore(self, state: Checkpoint, drawn: int = 0) -> None:
+        """Go back to a state that was kept, after ``drawn`` epochs of another run."""
+        groups = {group: state.part(group).all() for group in ("run", "blocks", "before", "model")}
+        for owner, group in ((self, "run"), (self.blocks, "blocks")):
+            for name, each in groups[group].items():
+                setattr(owner, name, each if each.ndim else each.item())
+        self.blocks._before = groups["before"]["0"], groups["before"]["1"]
+        outputs = groups["model"].pop("outputs", None)
+        self.best = groups["model"].get("w", None), outputs
+        if self.best[0] is None:
+            self.best = Coefficients(**groups["model"]), outputs
+        for _ in range(drawn + self.epoch):
+            self.seed.permutation(self.sample.train)
+
     def run(
-        self, max_iter: int, tol: float, patience: int | None = None, callback: Callable[[dict], None] | None = None
+        self,
+        max_iter: int,
+        tol: float,
+        patience: int | None = None,
+        callback: Callable[[dict], None] | None = None,
+        state: Checkpoint | None = None,
+        drawn: int = 0,
     ) -> Result:
-        """Run epochs until the relative gap, the patience or their number is reached."""
+        """Run epochs until the relative gap, the patience or their number is reached.
+
+        It goes on from a ``state`` that is not empty, after the orders of ``drawn`` epochs of another run.
+        """
         status, idle, looked = MAX_ITER, 0, 0
         held = len(self.sample.held_out) > 0
         recorder = Recorder(callback)
@@ -257,10 +299,13 @@ class Run:
         (m, norms), blank = self.last(), np.zeros((self.blocks.n_samples, self.blocks.n_classes))
         zero = self.blocks.predictor(0.0 * m), self.blocks.known_outputs(0.0 * m)
         self._offer(self.sample.loss(blank), blank, 0.0 * norms, lambda: zero)
+        if state is not None and state.all():
+            self.restore(state, drawn)
+            looked = self.epoch
         # a bound by the triangle inequality, of all coefficients as large as they may be: it is enough where C is small
         share = self.sample.cost[self.sample.train] / len(self.sample.train)
         lengths = share @ np.sqrt(2.0 * self.blocks.diag[self.sample.train])
-        self.lower = max(0.0, float(share.sum()) - self.penalty.conjugate(lengths))
+        self.lower = max(self.lower, float(share.sum()) - self.penalty.conjugate(lengths))
         try:
             while self.epoch < max_iter:
                 self.visit()
@@ -273,6 +318,8 @@ class Run:
                 gap = Certificate(self.upper, self.lower, None, ROUNDING).relative
                 row = {"epoch": self.epoch, "primal": primal, "upper": self.upper, "lower": self.lower, "gap": gap}
                 score = {"score": self.score} if held else {}
+                if state is not None and state.file.due:
+                    self.save(state)
                 recorder.record({**row, "active": int(np.count_nonzero(self.norms)), **score})
                 if gap <= tol:
                     status = CONVERGED
@@ -283,6 +330,8 @@ class Run:
                     break
         except KeyboardInterrupt:
             status = INTERRUPTED
+        if state is not None:
+            state.file.stays = status == INTERRUPTED
         assert self.best is not None
         squares, size = self.blocks.squares, float(np.sum(self.blocks.A**2))
         curvature = squares / size if size else np.full(len(squares), np.inf)

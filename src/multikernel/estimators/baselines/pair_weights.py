@@ -24,11 +24,10 @@ from multikernel.estimators.baselines.weights import KernelWeights, shares
 from multikernel.kernels.base import is_integer, is_real
 from multikernel.solution import CONVERGED, INTERRUPTED, MAX_ITER
 from multikernel.solve import Recorder
+from multikernel.threads import RUN
 
 # pairs that "auto" draws for each sample: more are nearer to all pairs, and take longer
 _PAIRS = 40
-# pairs that are visited together: longer runs are read faster from memory, shorter ones are a better random order
-_RUN = 16
 
 
 class BinaryMKLWeights(KernelWeights):
@@ -183,8 +182,8 @@ class BinaryMKLWeights(KernelWeights):
 
 def _order(m: int, rng: np.random.Generator) -> np.ndarray:
     """Return a random order of runs of neighbours, which are read faster than scattered pairs; each run random too."""
-    starts = _RUN * rng.permutation(-(-m // _RUN))
-    order = (starts[:, None] + rng.permutation(_RUN)).ravel()
+    starts = RUN * rng.permutation(-(-m // RUN))
+    order = (starts[:, None] + rng.permutation(RUN)).ravel()
     return order[order < m]
 
 

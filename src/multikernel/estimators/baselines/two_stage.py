@@ -29,8 +29,9 @@ from multikernel.estimators.validation import (
 )
 from multikernel.gram.base import Gram
 from multikernel.kernels.base import BLOCK_BYTES
-from multikernel.solution import CONVERGED
+from multikernel.solution import CONVERGED, INTERRUPTED
 from multikernel.threads import resolve_threads, single_threaded_blas
+from multikernel.training.core import Settings
 from multikernel.training.mixture import SPARSE, Mixture, combined_kernel, linear_coefficients, make_mixture
 from multikernel.training.prepare import prepare
 from multikernel.training.publish import GramInfo, contributions
@@ -85,6 +86,7 @@ class TwoStage(BaseMKL):
         n_jobs=None,
         verbose=0,
         callback=None,
+        checkpoint=None,
     ):
         self._store(locals())
 
@@ -132,16 +134,24 @@ class TwoStage(BaseMKL):
         y : ndarray
             What the weights are learned from: numbers of the classes, or the targets themselves.
         """
-        settings, weight = self._settings(callback=self.callback), samples.weight
+        with self._begin(self._settings(callback=self.callback), samples) as settings:
+            self._train_stages(samples, y, settings)
+
+    def _train_stages(self, samples: Samples, y: np.ndarray, settings: Settings) -> None:
+        weight = samples.weight
         prepared = prepare(self.kernels, samples.X, weight, settings)
         gram = prepared.gram
         rule = AlignFWeights() if self.weights is None else clone(self.weights)
-        with telling(replace(settings, tol=getattr(rule, "tol", 0.0)), type(rule).__name__) as tell:
-            # an object from elsewhere has fit(stack, y, sample_weight) alone
-            if isinstance(rule, KernelWeights):
-                rule.fit(gram, y, weight, task=self._task, callback=tell)
-            else:
-                rule.fit(gram, y, weight)
+        state = settings.checkpoint
+        if state is not None and (known := state.all()):
+            for name, each in known.items():
+                setattr(rule, name, each if each.ndim else each.item())
+        else:
+            self._learn_weights(rule, gram, y, weight, settings)
+            if state is not None and getattr(rule, "status_", CONVERGED) != INTERRUPTED:
+                learned = {name: np.asarray(value) for name, value in vars(rule).items() if name.endswith("_")}
+                if all(value.dtype.kind in "biufU" for value in learned.values()):
+                    state.put(**learned)
         p, owner = gram.n_kernels, type(self).__name__
         what = f"The 'weights' parameter of {owner} must set weights_ to {p} non-negative numbers, one per kernel"
         beta = check_vector(getattr(rule, "weights_", None), p, what, lambda weights: weights >= 0)
@@ -165,6 +175,16 @@ class TwoStage(BaseMKL):
         coef = linear_coefficients(model, gram.n_samples)
         if coef is not None:
             self.kernel_contributions_ = mean_contributions(gram, beta, coef, weight)
+
+    def _learn_weights(
+        self, rule: Any, gram: Gram, y: np.ndarray, weight: np.ndarray | None, settings: Settings
+    ) -> None:
+        with telling(replace(settings, tol=getattr(rule, "tol", 0.0)), type(rule).__name__) as tell:
+            # an object from elsewhere has fit(stack, y, sample_weight) alone
+            if isinstance(rule, KernelWeights):
+                rule.fit(gram, y, weight, task=self._task, callback=tell)
+            else:
+                rule.fit(gram, y, weight)
 
     def _ask(self, method: str, X: Any) -> np.ndarray:
         """Return the result of a method of the predictor on new samples."""
@@ -227,7 +247,7 @@ class TwoStageClassifier(ClassifierMixin, TwoStage):
         What is trained on the combined kernel: any classifier of scikit-learn that takes a precomputed kernel, also in
         ``GridSearchCV``. None for ``SVC(kernel="precomputed")``, of ten
         million iterations at most. Parameters are set as ``estimator__C``.
-    <normalize, psd, gram, memory_limit, n_jobs, verbose>
+    <normalize, psd, gram, memory_limit, n_jobs, verbose, checkpoint>
     callback : callable, default=None
         Called while the weights are learned with a dict: "gap" and "active", or how many are "done" "of" all and what
         they are ("parts"), and "problem", the name of the weights object.
@@ -327,7 +347,7 @@ class TwoStageRegressor(RegressorMixin, TwoStage):
         What is trained on the combined kernel: any regressor of scikit-learn that takes a precomputed kernel, such as
         ``KernelRidge(kernel="precomputed")``, which also takes several targets. None for ``SVR(kernel="precomputed")``,
         of ten million iterations at most.
-    <normalize, psd, gram, memory_limit, n_jobs, verbose>
+    <normalize, psd, gram, memory_limit, n_jobs, verbose, checkpoint>
     callback : callable, default=None
         Called while the weights are learned with a dict: "gap" and "active", or how many are "done" "of" all and what
         they are ("parts"), and "problem", the name of the weights object.

@@ -11,6 +11,7 @@ from multikernel.estimators.baselines.online_blocks import Blocks
 from multikernel.estimators.baselines.online_loops import STREAM, UFO
 from multikernel.estimators.baselines.online_run import Penalty, Result, Run, Sample
 from multikernel.estimators.docstrings import documented
+from multikernel.training.checkpoint import Checkpoint
 
 
 def ufo(
@@ -24,6 +25,7 @@ def ufo(
     average: bool = True,
     patience: int | None = None,
     callback: Callable[[dict], None] | None = None,
+    state: Checkpoint | None = None,
 ) -> Result:
     """Run UFO-MKL from zero.
 
@@ -47,6 +49,8 @@ def ufo(
         Epochs without a better score on the samples held out before it stops.
     callback : callable, optional
         Called after each epoch with its row of the history.
+    state : Checkpoint, optional
+        Where the state of the run is kept, and from which it goes on.
 
     Examples
     --------
@@ -60,7 +64,7 @@ def ufo(
     ('converged', 0.06, [[-0.5], [0.5]])
     """
     run = Run(blocks, sample, penalty, UFO, average=average, seed=seed)
-    return run.run(max_iter, tol, patience, callback)
+    return run.run(max_iter, tol, patience, callback, state)
 
 
 @documented
@@ -92,7 +96,7 @@ class UFOMKLClassifier(OnlineMKL):
     gram : {"auto", "dense", "lazy", "memmap", "features"}, default="auto"
         Where kernels are kept; "features", and "auto" where every kernel is `Linear`, takes the columns as they are
         and forms no kernel.
-    <memory_limit, verbose, n_jobs, epochs>
+    <memory_limit, verbose, n_jobs, checkpoint, epochs>
 
     Attributes
     ----------
@@ -142,6 +146,7 @@ class UFOMKLClassifier(OnlineMKL):
         verbose=0,
         n_jobs=None,
         callback=None,
+        checkpoint=None,
         random_state=None,
     ):
         self._store(locals())
