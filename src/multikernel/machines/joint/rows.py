@@ -82,6 +82,10 @@ class RowMachine(Machine):
         """Return coefficients near a at which the gradient is finite."""
         return a
 
+    def _soft_room(self, a: np.ndarray, u: int, v: int, room: np.ndarray) -> np.ndarray:
+        """Return how much of the room class u may use to give to class v, of a loss that is not linear."""
+        raise NotImplementedError
+
     def losses(self, f: np.ndarray) -> np.ndarray:
         """Return the loss of each sample, costs included."""
         raise NotImplementedError
