@@ -163,7 +163,7 @@ def evaluate(kernels: Any, X: Any) -> KernelStack:
     bank = KernelBank.fit(kernels, X)
     numbers = as_numbers(X)
     n, p = _num_samples(X), bank.n_kernels
-    stack = np.empty((p, n, n), storage_dtype(p, n))
+    stack = np.empty((p, n, n), storage_dtype(p, n, bank.raw_diags(numbers).max(axis=1)))
     for k, K in bank.raw_each(numbers):
         stack[k] = K
     return stack_kernels(stack, names=bank.names)

@@ -129,16 +129,22 @@ def share_kernels(kernels: Any, X: Any, splits: Sequence[Split], settings: Setti
     every = expand_entries(kernels, X)
     entries = [entry for entry in every if not as_kernel(entry[1])._learns()]
     n, p = _num_samples(X), len(entries)
-    dtype = storage_dtype(p, n)
+    if not p:
+        return Shared()
+    try:
+        bank = KernelBank.fit([(f"kernel {j}", kernel, columns) for j, (_, kernel, columns) in enumerate(entries)], X)
+        numbers = as_numbers(X)
+        dtype = storage_dtype(p, n, bank.raw_diags(numbers).max(axis=1))
+    except Exception:
+        return Shared()
     limit = default_limit() if settings.memory_limit is None else parse_bytes(settings.memory_limit)
     # all kernels and the combined one; few samples are stored more precisely
     in_use = (len(every) + 1) * n * n * storage_dtype(len(every), min([len(train) for train, _ in splits])).itemsize
-    if not p or p * n * n * dtype.itemsize > limit - in_use:
+    if p * n * n * dtype.itemsize > limit - in_use:
         return Shared()
     stack = np.empty((p, n, n), dtype)
     try:
-        bank = KernelBank.fit([(f"kernel {j}", kernel, columns) for j, (_, kernel, columns) in enumerate(entries)], X)
-        compute_tiles(bank, as_numbers(X), range(p), np.zeros(n), Team(settings.n_threads), list(stack))
+        compute_tiles(bank, numbers, range(p), np.zeros(n), Team(settings.n_threads), list(stack))
     except Exception:
         return Shared()
     names = [name for name, _, _ in entries]

@@ -120,7 +120,8 @@ class InteriorPoint:
 
     def __init__(self, machine, combined: Combined, a: np.ndarray, f: np.ndarray, b: np.ndarray, gap: float) -> None:
         self.machine, self.combined, self.b = machine, combined, b
-        self.mean = max(float(combined.diag.mean()), float(np.finfo(np.float32).tiny))
+        # of kernels that are almost zero the size at which a slope of one moves coefficients by their cost
+        self.mean = max(float(combined.diag.mean()), 1.0 / float(machine.C.max()))
         self.G = low_rank_factor(combined, machine.n_classes) if machine.separable else None
         # the squared hinge has no bound at the sample's own class: a slack of one there, which does not change
         upper, self.held = machine.upper, np.isfinite(machine.upper)
