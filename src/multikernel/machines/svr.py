@@ -56,7 +56,9 @@ class SVR(BoxMachine):
         self.lo, self.hi = -self.C, self.C
         self.eps = float(epsilon)
         # loss of the constant zero; where all targets are equal any size will do
-        self.scale = float(self.C @ (np.abs(self.p) + self.eps)) or float(self.C.sum())
+        with np.errstate(over="ignore"):
+            whole = float(self.C @ (np.abs(self.p) + self.eps)) or float(self.C.sum())
+        self.scale = min(whole, float(np.finfo(float).max))
         self.floor = FLOOR * self.scale
         self.reach = float(np.abs(self.y).max()) + self.eps
 
