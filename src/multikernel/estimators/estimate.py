@@ -128,13 +128,13 @@ class Probes:
                 if spent + times[-1] * (size / sizes[-1]) ** power > allowed:
                     break
             took = np.inf
-            # the shorter of two, where there is time: other work on the machine adds to a time
+            # the shorter of two while that is quick: other work on the machine adds to a time
             for _ in range(2):
                 began = time.perf_counter()
                 self.fit(size, gram=gram)
                 took = min(took, time.perf_counter() - began)
                 spent += took
-                if 2.0 * spent > allowed:
+                if 16.0 * spent > allowed:
                     break
             sizes.append(size)
             times.append(took)
@@ -220,11 +220,7 @@ def estimate_fit(
             continue
         power = 1 if each == "features" else 2
         sizes, spent = probes.seconds(gram, power, seconds)
-        factor = 1.0
-        if each == "dense":
-            # passes over the kernels take half of the time in single precision
-            factor = _itemsize(probes, p, n) / _itemsize(probes, p, sizes[-1])
-        times[each] = factor * extrapolated(sizes, spent, n, power)
+        times[each] = extrapolated(sizes, spent, n, power)
         memory[each] = _memory(probes, each, gram, p, sizes)
     return Estimate(type(estimator).__name__, n, p, kind, memory, times)
 
@@ -259,7 +255,9 @@ def _itemsize(probes: Probes, p: int, n: int) -> int:
 def _kernels(probes: Probes, kind: str, p: int, n: int) -> float:
     """Return the bytes of kernel matrices that a storage keeps in memory."""
     one = float(n * n * _itemsize(probes, p, n))
-    if kind == "memmap" or (kind == "dense" and isinstance(probes.X, KernelStack)):
+    # a stack is read where it lies, and part of its rows are copied
+    in_place = isinstance(probes.X, KernelStack) and n == probes.n_samples
+    if kind == "memmap" or (kind == "dense" and in_place):
         return one
     if kind != "lazy":
         return (p + 1) * one
@@ -270,14 +268,15 @@ def _kernels(probes: Probes, kind: str, p: int, n: int) -> float:
 def _memory(probes: Probes, kind: str, gram: Any, p: int, sizes: Sequence[int]) -> float:
     """Return the bytes of the fit: those of the kernels or features, and the rest by a constant and a power of n."""
     n, power = probes.n_samples, 1 if kind == "features" else 2
-    middle = max(len(sizes) // 2, 1)
-    pair, rest, kept = sizes[middle - 1 : middle + 1], [], 0.0
+    # not the largest, so that this takes less time than the timed fits; a half beside a single size
+    pair, rest, kept = sizes[-3:-1] if len(sizes) > 2 else sizes, [], 0.0
+    pair = [pair[0] // 2, pair[0]] if len(pair) == 1 and pair[0] < n else pair
     for m in pair:
         peak, features = probes.peak(m, gram)
         kept = features if kind == "features" else _kernels(probes, kind, p, m)
         rest.append(max(peak - kept, 0.0))
     whole = kept * n / pair[-1] if kind == "features" else _kernels(probes, kind, p, n)
-    slope = 0.0 if len(pair) < 2 else max(rest[1] - rest[0], 0.0) / float(pair[1] ** power - pair[0] ** power)
+    slope = max(rest[-1] - rest[0], 0.0) / max(float(pair[-1] ** power - pair[0] ** power), 1.0)
     return whole + rest[-1] + slope * float(n**power - pair[-1] ** power)
 
 
