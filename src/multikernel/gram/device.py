@@ -18,10 +18,6 @@ try:
 except ImportError:  # without PyTorch only the sentence of `find_device` is needed
     torch = None
 
-# samples whose block of the combined kernel comes to the host, and on a side of a tile of the device: more make the
-# compiled loops of the host slower and tiles larger, fewer make steps blind and tiles many
-WORKING_SET = 4096
-
 Tensor = Any
 
 
