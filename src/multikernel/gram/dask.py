@@ -4,11 +4,12 @@
     client      vectors, diagonals, and blocks of K_beta on some samples for the compiled loops of the machines
 
 Every block is a future of a pure function, and so is every answer: when a worker dies, the scheduler has its blocks
-computed again by others, and the answer that was asked for after that.
+computed again by others, and what was asked is asked again.
 """
 
 from __future__ import annotations
 
+import asyncio
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -23,7 +24,7 @@ from multikernel.gram.dense_loops import read_only
 from multikernel.gram.host import HostGram
 from multikernel.gram.row_block import RowBlock, assemble, factorise
 from multikernel.gram.storage import parse_bytes, size_text
-from multikernel.threads import BLOCK_BYTES, Team
+from multikernel.threads import BLOCK_BYTES, ROWS, Team
 
 try:
     import dask
@@ -137,11 +138,29 @@ def _ask(block: RowBlock, name: str, *args: Any) -> Any:
     return getattr(block, name)(*args)
 
 
-@dataclass(frozen=True)
-class Blocks:
-    """The row blocks of p kernels on n samples, and the client that asks their workers.
+class WorkerLost(Exception):
+    """A worker is gone, and with it a block that was asked."""
 
-    Attributes
+
+async def _collect(client: Any, tasks: Any, homes: set[str]) -> Any:
+    """Wait for answers; raise where one of the workers is gone, for which a task would wait for ever."""
+    work = asyncio.ensure_future(client.gather(tasks))
+    pause = dask.utils.parse_timedelta(dask.config.get("distributed.client.scheduler-info-interval"))
+    while not work.done():
+        await asyncio.wait([work], timeout=pause)
+        if not work.done() and not homes <= set(await client.nthreads()):
+            work.cancel()
+            raise WorkerLost
+    return work.result()
+
+
+class Blocks:
+    """The row blocks of p kernels on n samples, and the client that asks the workers that hold them.
+
+    A question goes to the very worker that holds a block, since the scheduler would move blocks to idle workers. When
+    such a worker dies, the scheduler has its blocks computed elsewhere, and all blocks are asked again.
+
+    Parameters
     ----------
     client : distributed.Client
         Client.
@@ -149,23 +168,34 @@ class Blocks:
         Rows of each block.
     futures : sequence of futures
         The blocks.
-    p, n : int
-        Numbers of kernels and samples.
+    p : int
+        Number of kernels.
     dtype : numpy.dtype
         Precision of the kernels.
+
+    Attributes
+    ----------
+    homes : list of str
+        The worker that holds each block; a new list after a loss.
     """
 
-    client: Any
-    shares: Sequence[Share]
-    futures: Sequence[Any]
-    p: int
-    n: int
-    dtype: np.dtype
+    def __init__(self, client: Any, shares: Sequence[Share], futures: Sequence[Any], p: int, dtype: np.dtype) -> None:
+        self.client, self.shares, self.futures, self.p, self.dtype = client, shares, futures, p, dtype
+        self.n = shares[-1].stop
+        self.nbytes = p * self.n**2 * dtype.itemsize
+        self.find_homes()
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of all kernels."""
-        return self.p * self.n**2 * self.dtype.itemsize
+    def find_homes(self) -> None:
+        """Wait until all blocks are there, and learn where."""
+        homes: list = []
+        with clear_errors(f"{self.p} kernels on {self.n} samples, {size_text(self.nbytes)} in all"):
+            while not all(homes) or not homes:
+                for future in distributed.wait(self.futures).done:
+                    if future.status == "error":
+                        future.result()
+                found = self.client.who_has(self.futures)
+                homes = [next(iter(found.get(future.key, ())), None) for future in self.futures]
+        self.homes: list[str] = homes
 
     def tasks(self, name: str, *args: Any, which: Sequence[int] | None = None) -> list:
         """Return the futures of what the blocks, or some of them, answer to a question."""
@@ -175,16 +205,20 @@ class Blocks:
             for each in args
         )
         which = range(len(self.futures)) if which is None else which
-        return [send(self.client, _ask, self.futures[b], name, *args) for b in which]
+        return [send(self.client, _ask, self.futures[b], name, *args, workers=[self.homes[b]]) for b in which]
 
-    def answers(self, tasks: Any) -> Any:
-        """Wait for answers and bring them to the client."""
-        with clear_errors(f"{self.p} kernels on {self.n} samples, {size_text(self.nbytes)} in all"):
-            return self.client.gather(tasks)
+    def answers(self, question: Callable[[], Any]) -> Any:
+        """Return the results of the futures that ``question`` returns; it is called again when a worker was lost."""
+        while True:
+            try:
+                with clear_errors(f"{self.p} kernels on {self.n} samples, {size_text(self.nbytes)} in all"):
+                    return self.client.sync(_collect, self.client, question(), set(self.homes))
+            except WorkerLost:
+                self.find_homes()
 
-    def ask(self, name: str, *args: Any) -> list:
-        """Return what each block answers to a question."""
-        return self.answers(self.tasks(name, *args))
+    def ask(self, name: str, *args: Any, which: Sequence[int] | None = None) -> list:
+        """Return what the blocks, or some of them, answer to a question."""
+        return self.answers(lambda: self.tasks(name, *args, which=which))
 
     def places(self, rows: np.ndarray) -> tuple[list[int], list[np.ndarray]]:
         """Return the blocks that hold some of these rows, and where those rows stand in ``rows``."""
@@ -192,9 +226,12 @@ class Blocks:
         return [b for b, at in found if len(at)], [at for _, at in found if len(at)]
 
     def replaced(self, function: Callable, *args: Any) -> Blocks:
-        """Return the blocks that a function makes of these."""
-        made = [send(self.client, function, each, *args) for each in self.futures]
-        return Blocks(self.client, self.shares, made, self.p, self.n, self.dtype)
+        """Return the blocks that a function makes of these, each where the old one is."""
+        made = [
+            send(self.client, function, each, *args, workers=[home], allow_other_workers=True)
+            for each, home in zip(self.futures, self.homes, strict=True)
+        ]
+        return Blocks(self.client, self.shares, made, self.p, self.dtype)
 
 
 class DaskGram(HostGram):
@@ -262,17 +299,16 @@ class DaskGram(HostGram):
         return self.sums("outputs", v, chosen) * self.scale[chosen].reshape(-1, *(1,) * v.ndim)
 
     def gather(self, name: str, idx: np.ndarray, columns: np.ndarray | None, of: np.ndarray, out: np.ndarray) -> None:
-        """Bring rows to the client, at some columns or at all, a bounded number of entries at a time.
+        """Bring rows to the client, at some columns or at all, some at a time, so that little is in memory twice.
 
         Sets: ``out``, of shape (p', len(idx), len(columns)).
         """
         rows, columns = self.numbers(idx), self.samples if columns is None else self.numbers(columns)
-        size = max(1, WORKING_SET**2 // (len(out) * out.shape[2]))
+        size = max(1, ROWS * WORKING_SET // (len(out) * out.shape[2]))
         for start in range(0, len(rows), size):
             some = rows[start : start + size]
             which, places = self.blocks.places(some)
-            parts = self.blocks.answers(self.blocks.tasks(name, some, columns, of, which=which))
-            assemble(parts, places, out[:, start : start + size])
+            assemble(self.blocks.ask(name, some, columns, of, which=which), places, out[:, start : start + size])
 
     def combine(self, beta, rows, out, slots):
         part = np.empty((1, len(rows), self.n_samples), self.dtype)
@@ -313,11 +349,10 @@ class DaskGram(HostGram):
 class DaskCombined(Combined):
     """K_beta whose rows are with the workers.
 
-    A block of K_beta comes to the client for at most ``host_limit`` samples; it is in memory twice while it is put
-    together. Factorisations stay with a worker.
+    A block of K_beta comes to the client for at most ``host_limit`` samples. Factorisations stay with a worker.
     """
 
-    host_limit = WORKING_SET // 2
+    host_limit = WORKING_SET
     _gram: DaskGram
 
     def __init__(self, gram: DaskGram, beta: np.ndarray) -> None:
@@ -350,12 +385,16 @@ class DaskCombined(Combined):
         return self.cache["rows"]
 
     def factor(self, idx, diagonal, single=False):
-        blocks, rows = self._gram.blocks, self._gram.numbers(idx)
+        blocks, rows, weights = self._gram.blocks, self._gram.numbers(idx), self._weights
         which, places = blocks.places(rows)
-        parts = blocks.tasks("mixed_rows", rows, rows, self._weights, which=which)
-        made = send(blocks.client, factorise, parts, places, diagonal, self.precision(single, diagonal))
-        definite = blocks.answers(send(blocks.client, _is_there, made))
-        return DaskCholesky(blocks, made) if definite else None
+        dtype = self.precision(single, diagonal)
+
+        def make() -> Any:
+            parts = blocks.tasks("mixed_rows", rows, rows, weights, which=which)
+            return send(blocks.client, factorise, parts, places, diagonal, dtype)
+
+        made = DaskCholesky(blocks, make)
+        return made if blocks.answers(lambda: send(blocks.client, _is_there, made.future())) else None
 
 
 def _is_there(value: Any) -> bool:
@@ -366,13 +405,19 @@ def _solve(factor: Any, rhs: np.ndarray) -> np.ndarray:
     return factor.solve(rhs)
 
 
-@dataclass(frozen=True)
 class DaskCholesky:
-    """A factorisation that a worker holds."""
+    """A factorisation that a worker holds; made again when a worker was lost."""
 
-    blocks: Blocks
-    future: Any
+    def __init__(self, blocks: Blocks, make: Callable[[], Any]) -> None:
+        self._blocks, self._make = blocks, make
+        self._made: tuple[list[str], Any] | None = None
+
+    def future(self) -> Any:
+        """Return the factorisation."""
+        if self._made is None or self._made[0] is not self._blocks.homes:
+            self._made = self._blocks.homes, self._make()
+        return self._made[1]
 
     def solve(self, rhs: np.ndarray) -> np.ndarray:
         """Return A^-1 rhs, float64, for right-hand sides of shape (n,) or (n, m)."""
-        return self.blocks.answers(send(self.blocks.client, _solve, self.future, rhs))
+        return self._blocks.answers(lambda: send(self._blocks.client, _solve, self.future(), rhs))

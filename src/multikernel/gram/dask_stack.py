@@ -83,7 +83,7 @@ class DaskStack(KernelStack):
                  allow_other_workers=True)
             for b, share in enumerate(shares)
         ]  # fmt: skip
-        return Blocks(client, shares, made, p, n, self.dtype)
+        return Blocks(client, shares, made, p, self.dtype)
 
 
 def _given(matrices: Sequence[np.ndarray], start: int) -> RowBlock:

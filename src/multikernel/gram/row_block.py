@@ -134,7 +134,8 @@ class RowBlock:
         with self._lock:
             idx = self._here(rows)
             matrix, factor = self._combined(weights, idx)
-            return _take(matrix, idx, columns)[None] * self.dtype.type(factor)
+            out = _take(matrix, idx, columns)[None]
+        return out if factor == 1.0 else out * self.dtype.type(factor)
 
     def rows(self, rows: np.ndarray, columns: np.ndarray | None, kernels: np.ndarray) -> np.ndarray:
         """Return those of the rows of some kernels that are here, at some columns or at all, (p', m, n)."""

@@ -35,7 +35,7 @@ def prepare_on_workers(bank: KernelBank, samples: Any, weight: np.ndarray | None
     ]
     known_psd = np.array([kernel.positive_semidefinite for kernel in bank.kernels], bool)
     source = BankSource(bank, samples, {}, np.arange(n))
-    blocks = Blocks(client, shares, made, p, n, dtype)
+    blocks = Blocks(client, shares, made, p, dtype)
     return _normalised(blocks, diag, None, bank.names, bank.steps, known_psd, source, weight, settings)
 
 
