@@ -2,6 +2,7 @@
 
 import pickle
 import sys
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -23,7 +24,7 @@ def kernels():
 
 def cut(K, one_array, dtype=np.float64):
     """Cut kernels into blocks of rows: in one array, or one array for each kernel."""
-    parts = [K[:, lo:hi].astype(dtype) for lo, hi in zip(EDGES[:-1], EDGES[1:], strict=True)]
+    parts = [K[:, lo:hi].astype(dtype) for lo, hi in pairwise(EDGES)]
     return [RowBlock([part] if one_array else list(part[:, None]), lo) for lo, part in zip(EDGES, parts, strict=False)]
 
 

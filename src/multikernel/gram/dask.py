@@ -304,11 +304,19 @@ class DaskGram(HostGram):
         Sets: ``out``, of shape (p', len(idx), len(columns)).
         """
         rows, columns = self.numbers(idx), self.samples if columns is None else self.numbers(columns)
-        size = max(1, ROWS * WORKING_SET // (len(out) * out.shape[2]))
-        for start in range(0, len(rows), size):
-            some = rows[start : start + size]
-            which, places = self.blocks.places(some)
-            assemble(self.blocks.ask(name, some, columns, of, which=which), places, out[:, start : start + size])
+        blocks, size = self.blocks, max(1, ROWS * WORKING_SET // (len(out) * out.shape[2]))
+        cuts = [slice(start, start + size) for start in range(0, len(rows), size)]
+        found = [blocks.places(rows[cut]) for cut in cuts]
+
+        def tasks(i: int) -> list:
+            return blocks.tasks(name, rows[cuts[i]], columns, of, which=found[i][0])
+
+        # all are asked for at once, and come one after the other
+        homes, asked = blocks.homes, [tasks(i) for i in range(len(cuts))]
+        for i, cut in enumerate(cuts):
+            first = asked.pop(0)
+            parts = blocks.answers(lambda i=i, first=first: first if blocks.homes is homes else tasks(i))
+            assemble(parts, found[i][1], out[:, cut])
 
     def combine(self, beta, rows, out, slots):
         part = np.empty((1, len(rows), self.n_samples), self.dtype)
