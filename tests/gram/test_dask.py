@@ -3,6 +3,7 @@
 import os
 import signal
 import threading
+from contextlib import contextmanager
 
 import joblib
 import numpy as np
@@ -87,7 +88,7 @@ def test_every_answer_is_that_of_the_host(client, far, steps):
 
 
 @pytest.mark.parametrize(
-    "params", [{}, {"norm": 2.0}, {"loss": "logistic"}, {"loss": "squared"}, {"solver": "silp", "fit_intercept": False}]
+    "params", [{}, {"norm": 2.0, "fit_intercept": False}, {"loss": "logistic"}, {"loss": "squared"}]
 )
 def test_two_classes(client, far, params):
     X, y = samples()
@@ -102,13 +103,13 @@ def test_other_tasks(client, far):
     X, _ = samples()
     classes = np.digitize(X[:, 0], [-0.5, 0.5])
     for make, target in [
-        (lambda gram: MKLClassifier(KERNELS, gram=gram, tol=1e-4), classes),
-        (lambda gram: MKLClassifier(KERNELS, gram=gram, tol=1e-4, multiclass="ovo"), classes),
-        (lambda gram: MKLRegressor(KERNELS, gram=gram, tol=1e-4), X[:, 0] ** 2),
-        (lambda gram: MKLOneClass(KERNELS, gram=gram, tol=1e-4), None),
+        (lambda gram: MKLClassifier(KERNELS, gram=gram, tol=1e-3), classes),
+        (lambda gram: MKLClassifier(KERNELS, gram=gram, tol=1e-3, multiclass="ovo"), classes),
+        (lambda gram: MKLRegressor(KERNELS, gram=gram, tol=1e-3), X[:, 0] ** 2),
+        (lambda gram: MKLOneClass(KERNELS, gram=gram, tol=1e-3), None),
     ]:
         near, model = (make(gram).fit(X, target) for gram in ("dense", "dask"))
-        assert np.sum(model.objective_) == pytest.approx(np.sum(near.objective_), rel=2e-4)
+        assert np.sum(model.objective_) == pytest.approx(np.sum(near.objective_), rel=2e-3)
 
 
 def test_sequences_in_text(client):
@@ -119,34 +120,42 @@ def test_sequences_in_text(client):
     assert models[1].objective_ == pytest.approx(models[0].objective_, rel=1e-3)
 
 
-def kill_one(client, number=0):
-    os.kill(sorted(client.run(os.getpid).values())[number], signal.SIGKILL)
+@contextmanager
+def own_client():
+    """Two workers one of which may be killed."""
+    with (
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        yield client
 
 
-def test_a_worker_that_dies_between_two_questions(client, far):
+def kill_one(client):
+    os.kill(next(iter(client.run(os.getpid).values())), signal.SIGKILL)
+
+
+def test_a_worker_that_dies_between_two_questions(far):
     X, _ = samples()
-    near, gram = (prepare(KERNELS, X, None, Settings("test", gram=g)).gram for g in ("dense", "dask"))
-    beta, v, idx = np.array([0.2, 0.5, 0.7]), np.arange(float(N)), np.arange(0, N, 3)
-    combined, other = gram.combined(beta), near.combined(beta)
-    factor, expected = combined.factor(idx, 0.1), other.factor(idx, 0.1)
-    kill_one(client)
-    np.testing.assert_allclose(factor.solve(v[:40]), expected.solve(v[:40]))
-    np.testing.assert_allclose(combined.apply(v), other.apply(v))
-    client.wait_for_workers(2)
-    kill_one(client, 1)
-    np.testing.assert_allclose(gram.apply(v), near.apply(v))
-    client.wait_for_workers(2)
+    with own_client() as client:
+        near, gram = (prepare(KERNELS, X, None, Settings("test", gram=g)).gram for g in ("dense", "dask"))
+        beta, v, idx = np.array([0.2, 0.5, 0.7]), np.arange(float(N)), np.arange(0, N, 3)
+        combined, other = gram.combined(beta), near.combined(beta)
+        factor, expected = combined.factor(idx, 0.1), other.factor(idx, 0.1)
+        kill_one(client)
+        np.testing.assert_allclose(combined.block(idx), other.block(idx))
+        np.testing.assert_allclose(factor.solve(v[:40]), expected.solve(v[:40]))
+        np.testing.assert_allclose(combined.apply(v), other.apply(v))
+        np.testing.assert_allclose(gram.apply(v), near.apply(v))
 
 
-@pytest.mark.parametrize("moment", [0.0, 0.15, 0.4])
-def test_a_worker_that_dies_in_a_fit(client, moment):
-    X, y = samples(400)
+def test_a_worker_that_dies_in_a_fit():
+    X, y = samples(300)
     near = MKLClassifier(KERNELS, gram="dense").fit(X, y)
-    killer = threading.Timer(moment, kill_one, (client,))
-    killer.start()
-    model = MKLClassifier(KERNELS, gram="dask").fit(X, y)
-    killer.join()
-    client.wait_for_workers(2)
+    with own_client() as client:
+        killer = threading.Timer(np.random.default_rng().uniform(0.0, 0.5), kill_one, (client,))
+        killer.start()
+        model = MKLClassifier(KERNELS, gram="dask").fit(X, y)
+        killer.join()
     assert model.duality_gap_ <= 1e-3
     assert model.objective_ == pytest.approx(near.objective_, rel=1e-3)
 
@@ -182,21 +191,20 @@ def test_arrays_in_files(client, tmp_path):
 
 
 def test_searches(client):
-    X, y = samples()
-    search = MKLClassifierCV(KERNELS, Cs=[0.1, 1.0], cv=3)
-    near = search.fit(X, y)
+    X, y = samples(60)
+    near = MKLClassifierCV(KERNELS, Cs=[0.1, 1.0], cv=2).fit(X, y)
     scores, best = near.cv_results_["mean_test_score"], near.C_
     with joblib.parallel_config("dask"):
-        far = MKLClassifierCV(KERNELS, Cs=[0.1, 1.0], cv=3).fit(X, y)
+        far = MKLClassifierCV(KERNELS, Cs=[0.1, 1.0], cv=2).fit(X, y)
     np.testing.assert_allclose(far.cv_results_["mean_test_score"], scores)
     assert far.C_ == best
     # one fold after the other, each by all workers
     with joblib.parallel_config("dask"):
-        rows = MKLClassifierCV(KERNELS, Cs=[0.1, 1.0], cv=3, gram="dask").fit(X, y)
+        rows = MKLClassifierCV(KERNELS, Cs=[0.1, 1.0], cv=2, gram="dask").fit(X, y)
     np.testing.assert_allclose(rows.cv_results_["mean_test_score"], scores)
-    K, y = matrices()
-    stack = stack_kernels([da.from_array(each, chunks=(60, N)) for each in K])
-    given = MKLClassifierCV("precomputed", Cs=[0.1, 1.0], cv=3, gram="dask").fit(stack, y)
+    K, y = matrices(60)
+    stack = stack_kernels([da.from_array(each, chunks=(30, 60)) for each in K])
+    given = MKLClassifierCV("precomputed", Cs=[0.1, 1.0], cv=2, gram="dask").fit(stack, y)
     np.testing.assert_allclose(given.cv_results_["mean_test_score"], scores)
 
 
@@ -218,7 +226,7 @@ def test_sentences(client, monkeypatch):
             raise TypeError("cannot pickle a lock")
 
     for params, error, sentence in [
-        ({"kernels": [("mine", Locked())]}, ValueError, "The kernel 'mine' must be one that can be pickled"),
+        ({"kernels": [Locked()]}, ValueError, "must be one that can be pickled for gram='dask'"),
         ({"memory_limit": "1kB"}, MemoryError, r"kernels need .* on the worker tcp.*, where the limit is 1 kB"),
     ]:
         with pytest.raises(error, match=sentence):

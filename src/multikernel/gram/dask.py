@@ -360,7 +360,8 @@ class DaskCombined(Combined):
     A block of K_beta comes to the client for at most ``host_limit`` samples. Factorisations stay with a worker.
     """
 
-    host_limit = WORKING_SET
+    # half of what comes from a device: the client is often a small machine, and smaller blocks come sooner
+    host_limit = WORKING_SET // 2
     _gram: DaskGram
 
     def __init__(self, gram: DaskGram, beta: np.ndarray) -> None:
