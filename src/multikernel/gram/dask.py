@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -309,14 +309,17 @@ class DaskGram(HostGram):
         found = [blocks.places(rows[cut]) for cut in cuts]
 
         def tasks(i: int) -> list:
+            first = asked.pop(i, None)
+            if first is not None and blocks.homes is homes:
+                return first
             return blocks.tasks(name, rows[cuts[i]], columns, of, which=found[i][0])
 
+        homes: list[str] = blocks.homes
+        asked: dict[int, list] = {}
         # all are asked for at once, and come one after the other
-        homes, asked = blocks.homes, [tasks(i) for i in range(len(cuts))]
+        asked.update({i: tasks(i) for i in range(len(cuts))})
         for i, cut in enumerate(cuts):
-            first = asked.pop(0)
-            parts = blocks.answers(lambda i=i, first=first: first if blocks.homes is homes else tasks(i))
-            assemble(parts, found[i][1], out[:, cut])
+            assemble(blocks.answers(partial(tasks, i)), found[i][1], out[:, cut])
 
     def combine(self, beta, rows, out, slots):
         part = np.empty((1, len(rows), self.n_samples), self.dtype)
