@@ -13,6 +13,8 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 BLIS_NU
               VECLIB_MAXIMUM_THREADS=1 NUMBA_NUM_THREADS=1 MPLBACKEND=Agg
 # where PyTorch is not installed the lines of these files are not counted
 ON_TORCH := */gram/cuda_loops.py,*/gram/device.py,*/gram/device_array.py,*/gram/tensors.py,*/gram/torch.py,*/kernels/on_device.py,*/machines/joint/device_systems.py,*/training/on_torch.py
+# the same where Dask is not
+ON_DASK := */gram/dask.py,*/gram/dask_stack.py,*/training/on_dask.py
 PYTEST := $(ONE_THREAD) $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
@@ -56,7 +58,7 @@ test: lint
 	rm -f .coverage .coverage.*
 	$(PYTEST) -n $(WORKERS) --cov --cov-report=
 	NUMBA_DISABLE_JIT=1 $(PYTEST) -m loops tests --cov --cov-report= --cov-append
-	$(BIN)/python -m coverage report --fail-under=98 $$($(BIN)/python -c "import torch" 2>/dev/null || echo --omit=$(ON_TORCH))
+	$(BIN)/python -m coverage report --fail-under=98 --omit=none$$($(BIN)/python -c "import torch" 2>/dev/null || echo ,$(ON_TORCH))$$($(BIN)/python -c "import distributed" 2>/dev/null || echo ,$(ON_DASK))
 
 # TORCH=torch (or torch==2.13.0 and the like) installs PyTorch as well; without it tests of kernels on a device are skipped
 $(VENV)/.torch: $(VENV)/.test

@@ -159,7 +159,7 @@ def test_import_multikernel_loads_nothing_else():
 def test_the_classifier_loads_neither_the_conic_solvers_nor_the_reports():
     names = {name.partition(".")[0] for name in loaded_by("from multikernel import MKLClassifier")}
     assert {"numba", "numpy", "sklearn"} <= names
-    assert not names & {*OPTIONAL, "torch", "triton"}
+    assert not names & {*OPTIONAL, "torch", "triton", "dask", "distributed"}
 
 
 def test_auto_runs_where_numpy_scipy_sklearn_and_numba_do():

@@ -335,7 +335,7 @@ def test_what_cannot_be_done_is_one_sentence(monkeypatch):
     for make in (EasyMKLClassifier, TwoStageClassifier):
         with pytest.raises(ValueError, match=f"'gram' parameter of {make.__name__} must be 'auto', 'dense', 'lazy' or"):
             make(KERNELS, gram="torch").fit(X, LABELS)
-        with pytest.raises(ValueError, match=f"X must be arrays for {make.__name__}.*Got tensors on cpu"):
+        with pytest.raises(ValueError, match=f"X must be arrays in memory for {make.__name__}.*Got tensors on cpu"):
             make("precomputed").fit(torch.from_numpy(STACK), LABELS)
 
     # whether or not this build of PyTorch knows it

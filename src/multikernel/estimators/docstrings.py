@@ -47,12 +47,14 @@ class_weight : None, "balanced" or dict, default=None
 gram : {"auto", "dense", "lazy", "memmap"}, default="auto"
     Where kernels are kept: in memory, computed row by row, or in a temporary file.""",
     "gram_or_torch": """
-gram : {"auto", "dense", "lazy", "memmap", "torch"} or TorchStorage, default="auto"
-    Where kernels are kept: in memory, computed row by row, in a temporary file, or on a GPU by PyTorch.""",
+gram : {"auto", "dense", "lazy", "memmap", "torch", "dask"} or TorchStorage, default="auto"
+    Where kernels are kept: in memory, computed row by row, in a temporary file, on a GPU by PyTorch, or by rows with
+    the workers of the current client of Dask.""",
     "gram_or_features": """
-gram : {"auto", "dense", "lazy", "memmap", "torch", "features"} or TorchStorage, default="auto"
-    Where kernels are kept: in memory, computed row by row, in a temporary file, on a GPU by PyTorch, or not at all,
-    with explicit features in their place; "auto" takes features from 20,000 samples on where all kernels have them.""",
+gram : {"auto", "dense", "lazy", "memmap", "torch", "dask", "features"} or TorchStorage, default="auto"
+    Where kernels are kept: in memory, computed row by row, in a temporary file, on a GPU by PyTorch, by rows with the
+    workers of the current client of Dask, or not at all, with explicit features in their place; "auto" takes features
+    from 20,000 samples on where all kernels have them.""",
     "memory_limit": """
 memory_limit : float, str or None, default=None
     Bytes, or a text such as "2GB", that kernels may take; None for half of the free memory.""",

@@ -210,10 +210,11 @@ def _check_stack(estimator: Any, X: Any, reset: bool) -> KernelStack:
                 f"shape (n_kernels, n_rows, n_train). Got {shape} instead."
             )
         X = stack_kernels(X)
-    if hasattr(X, "train_tensors") and not estimator._on_device:
+    if type(X) is not KernelStack and not estimator._on_device:
+        got = f"tensors on {X.device}" if hasattr(X, "train_tensors") else "arrays of Dask"
         raise ValueError(
-            f"X must be arrays for {type(estimator).__name__}, which works on the host only. "
-            f"Got tensors on {X.device} instead."
+            f"X must be arrays in memory for {type(estimator).__name__}, which works on the host only. "
+            f"Got {got} instead."
         )
     if reset:
         estimator.n_features_in_ = X.shape[1]
@@ -369,7 +370,7 @@ def check_parameters(estimator: Any, /, **own: Rule) -> None:
                 f"Got {entry[0]!r}, which is one of them."
             )
     if not estimator._on_device:
-        rules["gram"] = one_of(*(word for word in rules["gram"].words if word != "torch"))
+        rules["gram"] = one_of(*(word for word in rules["gram"].words if word not in ("torch", "dask")))
     for name, value in params.items():
         if name not in rules or rules[name].allows(value):
             continue

@@ -36,7 +36,7 @@ class Gram(ABC):
     budget : float
         Bytes of kernel values that may be held beside those that are stored.
     device : Any
-        Where the kernels are: "host", or a device of PyTorch.
+        Where the kernels are: "host", a device of PyTorch, or workers of Dask.
     recomputed : bool
         Whether kernels on a device are computed whenever they are read.
     loose : float or ndarray of shape (p, n)

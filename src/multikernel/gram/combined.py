@@ -23,12 +23,16 @@ from multikernel.gram.storage import SINGLE_RANGE
 from multikernel.threads import ROWS, Team
 
 if TYPE_CHECKING:
+    from multikernel.gram.base import Gram
     from multikernel.gram.host import HostGram
 
 # decimal exponent of the first ridge for a singular matrix, by precision: too small a one costs a second factorisation
 _RIDGE = {"f": -6, "d": -11}
 # ridges to be added to a singular matrix, one after the other, by precision and in units of its mean diagonal
 RIDGES = {kind: 10.0 ** np.arange(first, 1) for kind, first in _RIDGE.items()}
+# samples whose block of the combined kernel comes to the host where kernels are elsewhere, and on a side of a tile of a
+# device: more make the compiled loops of the host slower and tiles larger, fewer make steps blind and tiles many
+WORKING_SET = 4096
 
 
 class Cholesky:
@@ -137,10 +141,16 @@ class Combined(ABC):
     host_limit: float = np.inf
     by_products: bool = False
 
+    _gram: Gram
+    _kernel_means: np.ndarray | None = None
+
     @property
-    @abstractmethod
     def means(self) -> np.ndarray:
-        """Row means of K_beta."""
+        """Row means of K_beta; the first time they take a pass over all kernels."""
+        if self._kernel_means is None:
+            n = self._gram.n_samples
+            self._kernel_means = self._gram.apply(np.full(n, 1.0 / n))
+        return self.beta @ self._kernel_means
 
     @abstractmethod
     def set_weights(self, beta: np.ndarray) -> None:
@@ -203,12 +213,13 @@ class HostCombined(Combined):
         Weights.
     """
 
+    _gram: HostGram
+
     def __init__(self, gram: HostGram, beta: np.ndarray) -> None:
         self._gram = gram
         self.dtype, self.team = gram.dtype, gram.team
         self._kernel_diag = gram.diag()
         self._buffer: np.ndarray | None = None
-        self._kernel_means: np.ndarray | None = None
         self.set_weights(beta)
 
     def set_weights(self, beta: np.ndarray) -> None:
@@ -229,14 +240,6 @@ class HostCombined(Combined):
         # without a reference to this object: a cycle would keep the buffer until the collector comes
         ensure = partial(form_rows, self._gram, beta[None], self._buffer[None], have)
         self._rows = HostRows(read_only(self._buffer), 1.0, have, self.diag, ensure)
-
-    @property
-    def means(self) -> np.ndarray:
-        """Row means of K_beta, float64; the first time they take a pass over all kernels."""
-        if self._kernel_means is None:
-            n = self._gram.n_samples
-            self._kernel_means = self._gram.apply(np.full(n, 1.0 / n))
-        return self.beta @ self._kernel_means
 
     def host_rows(self, idx: np.ndarray | None = None) -> HostRows:
         """Return the matrix itself, without an index; else a compact copy of the rows that are asked for."""

@@ -18,10 +18,6 @@ try:
 except ImportError:  # without PyTorch only the sentence of `find_device` is needed
     torch = None
 
-# samples whose block of the combined kernel comes to the host, and rows of a square tile on the device. More: slower
-# loops on the host, and larger tiles; fewer: steps that see less of the kernel, and more tiles
-WORKING_SET = 4096
-
 Tensor = Any
 
 

@@ -179,6 +179,8 @@ class CombinedProduct(Combined):
         Diagonal and row means averaged over the classes.
     """
 
+    _gram: HostGram
+
     def __init__(self, product: ProductGram, beta: np.ndarray) -> None:
         self._product, self._gram = product, product.base
         self.dtype, self.team = self._gram.dtype, self._gram.team

@@ -33,7 +33,8 @@ def stack_kernels(kernels: Any, *, names: Sequence[str] | None = None, diag: Any
     kernels : list of arrays (n_rows, n_train), dict name -> array, or array (p, n_rows, n_train)
         The kernels between the rows and the training samples. Square to fit on; one row per test sample and
         one column per training sample to predict on. Never copied and never written into. Tensors of PyTorch and
-        other arrays with ``__dlpack__`` (CuPy, JAX) stay on their device, where ``gram="torch"`` reads them.
+        other arrays with ``__dlpack__`` (CuPy, JAX) stay on their device, where ``gram="torch"`` reads them; arrays of
+        Dask stay with their workers, where ``gram="dask"`` reads them.
     names : list of str, optional
         One name per kernel; ``"kernel_0"``, ``"kernel_1"``, ... when left out.
     diag : array (p, n_rows), optional
@@ -66,7 +67,15 @@ def stack_kernels(kernels: Any, *, names: Sequence[str] | None = None, diag: Any
     if isinstance(kernels, Mapping):
         names = list(kernels) if names is None else names
         kernels = list(kernels.values())
-    data, kind = as_data(kernels), KernelStack
+    data: Any
+    kind: type[KernelStack] = KernelStack
+    if any(hasattr(K, "__dask_graph__") for K in (kernels if isinstance(kernels, (list, tuple)) else [kernels])):
+        # loaded here, so that nothing else imports Dask
+        from multikernel.gram.dask_stack import DaskStack, as_chunked
+
+        data, kind = as_chunked(kernels), DaskStack
+    else:
+        data = as_data(kernels)
     if isinstance(data, list):
         # tensors: loaded here, so that nothing else imports PyTorch
         from multikernel.gram.tensors import TensorStack, as_tensors

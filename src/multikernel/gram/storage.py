@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-KINDS = ("dense", "lazy", "memmap", "torch", "features")
+KINDS = ("dense", "lazy", "memmap", "torch", "dask", "features")
 
 # computed kernels are kept in float64 up to this size, in float32 above it: digits against memory
 SINGLE_ABOVE = 256 * 2**20

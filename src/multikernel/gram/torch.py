@@ -17,12 +17,11 @@ from typing import Any
 import numpy as np
 
 from multikernel.gram.base import Gram, Outputs
-from multikernel.gram.combined import RIDGES, Combined, HostRows, all_there
+from multikernel.gram.combined import RIDGES, WORKING_SET, Combined, HostRows, all_there
 from multikernel.gram.cuda_loops import available, mix_rows, sum_rows
 from multikernel.gram.dense import AffineForm
 from multikernel.gram.dense_loops import read_only
 from multikernel.gram.device import (
-    WORKING_SET,
     StoredValues,
     Tensor,
     Values,
@@ -241,11 +240,13 @@ class TorchOutputs(Outputs):
 class TorchCombined(Combined):
     """K_beta as one matrix on the device, formed when it is first read after new weights."""
 
+    _gram: TorchGram
+
     def __init__(self, gram: TorchGram, beta: np.ndarray) -> None:
         self._gram, self._device = gram, gram.device
         self.dtype, self.team, self.host_limit = gram.dtype, gram.team, WORKING_SET
         self.by_products = gram.n_samples > WORKING_SET
-        self._kernel_diag, self._kernel_means = gram.diag(), None
+        self._kernel_diag = gram.diag()
         self._matrix: Tensor = None
         self.set_weights(beta)
 
@@ -264,13 +265,6 @@ class TorchCombined(Combined):
                 self._gram.combine(self.beta, torch.arange(n, device=self._device), self._matrix)
             self._formed = True
         return self._matrix
-
-    @property
-    def means(self):
-        if self._kernel_means is None:
-            n = self._gram.n_samples
-            self._kernel_means = self._gram.apply(np.full(n, 1.0 / n))
-        return self.beta @ self._kernel_means
 
     def _index(self, idx: np.ndarray) -> Tensor:
         return to_device(np.asarray(idx, np.int64), self._device)

@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from multikernel.gram.device import WORKING_SET, Tensor, Values, room_for, spans, to_device, torch, torch_dtype
+from multikernel.gram.combined import WORKING_SET
+from multikernel.gram.device import Tensor, Values, room_for, spans, to_device, torch, torch_dtype
 from multikernel.kernels.algebra import Power, Product, Scaled, Sum
 from multikernel.kernels.bank import KernelBank, take_rows
 from multikernel.kernels.base import ROUNDING, Kernel

@@ -174,9 +174,10 @@ def run_folds(job: Job, splits: Sequence[Split]) -> list[FoldResult]:
     """Train and score every point on every fold: one fold after the other, or as joblib's context says.
 
     In a context such as ``joblib.parallel_config("loky", n_jobs=4)``, or one of a cluster, folds run at once and share
-    the threads and the memory.
+    the threads and the memory. Kernels with the workers of Dask are those of one fold after the other.
     """
-    jobs, run = min(len(splits), effective_n_jobs(None)), run_fold if job.checkpoint is None else resume_fold
+    jobs = 1 if job.settings.gram == "dask" else min(len(splits), effective_n_jobs(None))
+    run = run_fold if job.checkpoint is None else resume_fold
     if jobs == 1:
         return [run(job, *split, fold=s) for s, split in enumerate(splits)]
     limit = default_limit() if job.settings.memory_limit is None else parse_bytes(job.settings.memory_limit)

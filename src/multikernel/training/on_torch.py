@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 from scipy.sparse.linalg import LinearOperator
 
+from multikernel.gram.combined import WORKING_SET
 from multikernel.gram.definite import smallest_eigenvalue_ratio
-from multikernel.gram.device import WORKING_SET, StoredValues, find_device, fits, spans, to_device, to_host, torch
+from multikernel.gram.device import StoredValues, find_device, fits, spans, to_device, to_host, torch
 from multikernel.gram.soundness import indefinite_error, require_sound
 from multikernel.gram.storage import TorchStorage, storage_dtype
 from multikernel.gram.tensors import TensorStack, inspect_tensors

@@ -132,6 +132,8 @@ def prepare(
     shared = Shared() if shared is None else shared
     if settings.gram == "torch" or isinstance(settings.gram, TorchStorage) or hasattr(X, "train_tensors"):
         prepared = _prepare_on_device(kernels, X, weight, settings)
+    elif settings.gram == "dask" or hasattr(X, "row_blocks"):
+        prepared = _prepare_on_workers(kernels, X, weight, settings)
     elif isinstance(X, KernelStack):
         prepared = prepare_stack(X, weight, settings, shared.sound)
     else:
@@ -148,6 +150,15 @@ def _prepare_on_device(kernels: Any, X: Any, weight: np.ndarray | None, settings
     if isinstance(X, KernelStack):
         return prepare_tensors(X, weight, settings)
     return prepare_on_device(KernelBank.fit(kernels, X, weight, settings.normalize), as_numbers(X), weight, settings)
+
+
+def _prepare_on_workers(kernels: Any, X: Any, weight: np.ndarray | None, settings: Settings) -> Prepared:
+    """Return the kernels with the workers of a Dask cluster, which is imported here and nowhere else."""
+    from multikernel.training.on_dask import prepare_arrays, prepare_on_workers
+
+    if isinstance(X, KernelStack):
+        return prepare_arrays(X, weight, settings)
+    return prepare_on_workers(KernelBank.fit(kernels, X, weight, settings.normalize), as_numbers(X), weight, settings)
 
 
 def warn_constant(names: Sequence[str], constant: np.ndarray) -> None:

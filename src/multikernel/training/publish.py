@@ -21,7 +21,7 @@ class GramInfo:
     Attributes
     ----------
     kind : str
-        "dense", "lazy", "memmap", "features" or "torch".
+        "dense", "lazy", "memmap", "features", "torch" or "dask".
     dtype : str
         Precision of the entries.
     nbytes : int

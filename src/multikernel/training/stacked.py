@@ -200,6 +200,9 @@ def gather_square(stack: KernelStack, team: Team, out: np.ndarray) -> Sums:
 
 def gather_rows(stack: KernelStack, kernel: int, train_ids: np.ndarray) -> np.ndarray:
     """Return the block of one kernel whose columns are the samples ``train_ids``, a new float64 array."""
+    if type(stack) is not KernelStack:
+        # kernels that are not in memory
+        return stack.kernel_rows(kernel, train_ids).astype(np.float64)
     cols = compose(stack._cols, shorten(stack.positions(train_ids), stack.shape[1]))
     n_rows, n_columns = stack._data[kernel].shape
     rows = np.arange(n_rows) if stack._rows is None else stack._rows

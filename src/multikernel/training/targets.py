@@ -61,7 +61,7 @@ def machine_for(loss: Loss, y: np.ndarray, cost: np.ndarray, fit_intercept: bool
     several = y.ndim > 1
     if type(loss) is Squared:
         # targets go to the device where the kernels are
-        return Ridge(y if gram.device == "host" else cast(Any, gram).hold(y), cost * loss.C, fit_intercept)
+        return Ridge(cast(Any, gram).hold(y) if hasattr(gram, "hold") else y, cost * loss.C, fit_intercept)
     if several and type(loss) is not Hinge and joint_form(loss) is None:
         return None
     if type(loss) is EpsilonInsensitive:
