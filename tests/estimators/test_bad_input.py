@@ -55,7 +55,7 @@ SENTENCES = [
     (
         "gram",
         "disk",
-        "'auto', 'dense', 'lazy', 'memmap', 'torch' or 'features', or a TorchStorage. Got 'disk' instead.",
+        "'auto', 'dense', 'lazy', 'memmap', 'torch', 'dask' or 'features', or a TorchStorage. Got 'disk' instead.",
     ),
     ("memory_limit", "much", "None, a positive number of bytes or a text such as '2GB'. Got 'much' instead."),
     ("verbose", -1, "a non-negative integer. Got -1 instead."),

@@ -123,7 +123,7 @@ NEVER = [
 
 @pytest.mark.parametrize(("learner", "y"), NEVER, ids=lambda value: getattr(value, "__name__", ""))
 def test_estimators_without_explicit_features_say_what_gram_may_be(learner, y):
-    may = "'lazy', 'memmap' or 'torch', or a TorchStorage" if learner is MKLOneClass else "'lazy' or 'memmap'"
+    may = "'lazy', 'memmap', 'torch' or 'dask', or a TorchStorage" if learner is MKLOneClass else "'lazy' or 'memmap'"
     sentence = f"The 'gram' parameter of {learner.__name__} must be 'auto', 'dense', {may}. Got 'features'"
     with pytest.raises(ValueError, match=sentence):
         learner(COLUMNS, gram="features").fit(X, y)
