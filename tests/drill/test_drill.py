@@ -27,6 +27,7 @@ SLICE = {
 ONCE_FOUND = [
     ("agreement", 2, 163),
     ("agreement", 63, 464),
+    ("files", 63, 25562),
     ("extremes", 61, 1387),
     ("extremes", 62, 454),
     ("extremes", 62, 524),

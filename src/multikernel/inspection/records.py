@@ -133,8 +133,8 @@ class Records:
                 break
             lines.append(line)
         # the first line may be cut short as well
-        head = lines[0] if lines else {"protocol": None} if _HEAD.startswith(whole[: len(_HEAD)]) else None
-        if not isinstance(head, dict) or "protocol" not in head:
+        head = lines[0] if lines else {"protocol": {}} if _HEAD.startswith(whole[: len(_HEAD)]) else None
+        if not isinstance(head, dict) or not isinstance(head.get("protocol"), dict):
             raise ValueError(f"The file '{path}' must hold results of compare. Got something else instead.")
         return lines
 
