@@ -31,6 +31,7 @@ ONCE_FOUND = [
     ("extremes", 61, 1387),
     ("extremes", 62, 454),
     ("extremes", 62, 524),
+    ("extremes", 63, 457),
 ]
 
 

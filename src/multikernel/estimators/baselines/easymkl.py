@@ -143,11 +143,9 @@ class EasyMKLClassifier(ClassifierFace):
                 solutions = problems.second_stage(prepared.gram, first, settings)
             if settings.checkpoint is not None:
                 settings.checkpoint.file.stays = _interrupted(solutions)
-        gaps = np.array([max(one.gap, two.gap) for one, two in zip(first, solutions, strict=True)])
         fit = Fit(prepared, problems.targets(), tuple(solutions))
         self._set(publish(fit), fit, samples)
-        self.duality_gap_ = gaps if len(gaps) > 1 else gaps[0]
-        self._warn(first, solutions, gaps.max())
+        self._warn(first, solutions, max(solution.gap for solution in solutions))
         return self
 
     def _warn(self, first: Sequence[Solution], solutions: Sequence[Solution], gap: float) -> None:
@@ -229,7 +227,10 @@ class Problems:
                     matrix = regularised(gram, beta, self.lam, self.weight, settings.tol)
                     with telling(settings, f"{name}, the mix") as tell:
                         found = nearest_points(gram, beta, matrix, y, self.lam, self.weight, settings.tol, tell, state)
-            solutions.append(found)
+            # as exact as the worse of the two stages
+            stalled = STALLED in (one.status, found.status) and found.status != INTERRUPTED
+            status = STALLED if stalled else found.status
+            solutions.append(replace(found, gap=max(one.gap, found.gap), status=status))
         return solutions
 
 
