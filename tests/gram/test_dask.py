@@ -20,6 +20,7 @@ distributed = pytest.importorskip("distributed", reason="dask.distributed is not
 da = pytest.importorskip("dask.array", reason="dask is not installed")
 
 from multikernel.gram import dask as storage  # noqa: E402
+from multikernel.gram import dask_blocks  # noqa: E402
 
 KERNELS = [RBF(width=1.0), Linear(), RBF(width=4.0)]
 N = 120
@@ -40,7 +41,7 @@ def far(monkeypatch):
     monkeypatch.setattr(storage.DaskCombined, "host_limit", 32)
     monkeypatch.setattr(storage, "WORKING_SET", 16)
     monkeypatch.setattr(storage, "ROWS", 64)
-    monkeypatch.setattr(storage, "BLOCK_BYTES", 500)
+    monkeypatch.setattr(dask_blocks, "BLOCK_BYTES", 500)
 
 
 def samples(n=N, seed=0):
@@ -253,13 +254,13 @@ def test_sentences(client, monkeypatch):
     with pytest.raises(ValueError, match="'gram' parameter of EasyMKLClassifier"):
         EasyMKLClassifier(gram="dask").fit(X, y)
     with pytest.raises(ValueError, match="must not be used in a task of Dask"):
-        client.submit(storage.current_client).result()
+        client.submit(dask_blocks.current_client).result()
     for error, sentence in [(MemoryError(), "run out of memory"), (killed(), "died again and again")]:
-        with pytest.raises(MemoryError, match=sentence), storage.clear_errors("kernels"):
+        with pytest.raises(MemoryError, match=sentence), dask_blocks.clear_errors("kernels"):
             raise error
     monkeypatch.setattr(client, "nthreads", dict)
     with pytest.raises(ValueError, match="has none: start at least one"):
-        storage.current_client()
+        dask_blocks.current_client()
 
 
 def killed():
@@ -271,7 +272,7 @@ def test_without_a_client_or_without_dask(monkeypatch):
     monkeypatch.setattr(distributed.client, "_get_global_client", lambda: None)
     with pytest.raises(ValueError, match=r"needs a current client of Dask\. There is none"):
         MKLClassifier(gram="dask").fit(*samples(20))
-    monkeypatch.setattr(storage, "distributed", None)
+    monkeypatch.setattr(dask_blocks, "distributed", None)
     with pytest.raises(ImportError, match=r"pip install 'multikernel\[distributed\]'"):
         MKLClassifier(gram="dask").fit(*samples(20))
 
@@ -285,7 +286,7 @@ def test_rows_are_dealt_to_threads():
         def nthreads(self):
             return {"a": 2, "b": 1}
 
-    dealt = [(share.start, share.stop, share.worker) for share in storage.deal(Client(), 10)]
+    dealt = [(share.start, share.stop, share.worker) for share in dask_blocks.deal(Client(), 10)]
     assert dealt == [(0, 3, "a"), (3, 6, "a"), (6, 10, "b")]
-    assert [share.worker for share in storage.deal(Client(), 4, [1, 1, 1, 1])] == ["a", "a", "a", "b"]
-    assert len(storage.deal(Client(), 2)) == 2
+    assert [share.worker for share in dask_blocks.deal(Client(), 4, [1, 1, 1, 1])] == ["a", "a", "a", "b"]
+    assert len(dask_blocks.deal(Client(), 2)) == 2

@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from multikernel.gram.dask import Blocks, deal, require_room, send
+from multikernel.gram.dask_blocks import Blocks, deal, require_room, send
+from multikernel.gram.distant_stack import DistantStack
 from multikernel.gram.inspect import Inspection
 from multikernel.gram.row_block import RowBlock
 from multikernel.gram.slices import as_slice, compose, shorten
-from multikernel.gram.stack import KernelStack
-from multikernel.threads import ROWS
 
 
 def as_chunked(kernels: Any) -> tuple[Any, ...]:
@@ -32,7 +31,7 @@ def as_chunked(kernels: Any) -> tuple[Any, ...]:
     return found
 
 
-class DaskStack(KernelStack):
+class DaskStack(DistantStack):
     """p kernel matrices as arrays of Dask, indexed as any `KernelStack`; only rows to predict on come to the client."""
 
     def __array__(self, dtype=None, copy=None) -> np.ndarray:
@@ -49,20 +48,10 @@ class DaskStack(KernelStack):
         cols = compose(self._cols, shorten(self.positions(train_ids, n_ids), self.shape[1]))
         return np.asarray(self._select(self._data[k], self._rows, cols))
 
-    def _compact(self) -> KernelStack:
-        data = tuple(self._select(K, self._rows, self._cols) for K in self._data)
-        return self._with(
-            data=data, rows=None, cols=None, row_ids=self.row_ids, col_ids=self.col_ids, diag=self.diag, cache={}
-        )
+    _as_array = staticmethod(np.asarray)
 
-    def _own_diag(self) -> np.ndarray | None:
-        if "diag" not in self._cache:
-            same = len(self._row_ids) > 0 and np.array_equal(self._row_ids, self._col_ids)
-            pick = np.unique(np.linspace(0, len(self._row_ids) - 1, ROWS).astype(np.intp))
-            blocks = (np.asarray(self._select(K, pick, pick)) for K in self._data) if same else ()
-            same = same and all(np.abs(B - B.T).max() <= 1e-4 * np.abs(B).max() for B in blocks)
-            self._cache["diag"] = np.array([diagonal(K) for K in self._data]) if same else None
-        return self._cache["diag"]
+    def _diagonal(self, K: Any) -> np.ndarray:
+        return diagonal(K)
 
     def row_blocks(self, client: Any, memory_limit: float | str | None) -> Blocks:
         """Return the kernels between the rows themselves, by rows with the workers.

@@ -15,7 +15,6 @@ import numpy as np
 
 from multikernel.gram.dense_loops import read_only
 from multikernel.gram.slices import (
-    as_data,
     as_slice,
     axis_positions,
     compose,
@@ -67,20 +66,10 @@ def stack_kernels(kernels: Any, *, names: Sequence[str] | None = None, diag: Any
     if isinstance(kernels, Mapping):
         names = list(kernels) if names is None else names
         kernels = list(kernels.values())
-    data: Any
-    kind: type[KernelStack] = KernelStack
-    if any(hasattr(K, "__dask_graph__") for K in (kernels if isinstance(kernels, (list, tuple)) else [kernels])):
-        # loaded here, so that nothing else imports Dask
-        from multikernel.gram.dask_stack import DaskStack, as_chunked
+    # a module that builds on this one
+    from multikernel.gram.distant_stack import as_held
 
-        data, kind = as_chunked(kernels), DaskStack
-    else:
-        data = as_data(kernels)
-    if isinstance(data, list):
-        # tensors: loaded here, so that nothing else imports PyTorch
-        from multikernel.gram.tensors import TensorStack, as_tensors
-
-        data, kind = as_tensors(data), TensorStack
+    data, kind = as_held(kernels)
     p, (n_rows, n_columns) = len(data), data[0].shape
     if names is None:
         names = [f"kernel_{k}" for k in range(p)]

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from multikernel.gram.device import Tensor, find_device, spans, to_device, to_host, torch
+from multikernel.gram.distant_stack import DistantStack
 from multikernel.gram.inspect import Inspection
 from multikernel.gram.slices import as_slice, compose, shorten
-from multikernel.gram.stack import KernelStack
 from multikernel.gram.storage import TorchStorage
 from multikernel.threads import ROWS
 
@@ -33,7 +33,7 @@ def as_tensors(kernels: Any) -> tuple[Tensor, ...]:
     return tuple(K.to(torch.float32 if small else torch.float64) for K in found)
 
 
-class TensorStack(KernelStack):
+class TensorStack(DistantStack):
     """p kernel matrices on a device, indexed as any `KernelStack`; only rows of predictions come to the host."""
 
     @property
@@ -76,20 +76,13 @@ class TensorStack(KernelStack):
         cols = compose(self._cols, shorten(self.positions(train_ids, n_ids), self.shape[1]))
         return self._select(self._data[k], self._rows, cols)
 
-    def _compact(self) -> KernelStack:
-        data = tuple(self._select(K, self._rows, self._cols).clone() for K in self._data)
-        return self._with(
-            data=data, rows=None, cols=None, row_ids=self.row_ids, col_ids=self.col_ids, diag=self.diag, cache={}
-        )
+    _as_array = staticmethod(to_host)
 
-    def _own_diag(self) -> np.ndarray | None:
-        if "diag" not in self._cache:
-            same = len(self._row_ids) > 0 and np.array_equal(self._row_ids, self._col_ids)
-            pick = np.unique(np.linspace(0, len(self._row_ids) - 1, ROWS).astype(np.intp))
-            blocks = (to_host(self._select(K, pick, pick)) for K in self._data) if same else ()
-            same = same and all(np.abs(B - B.T).max() <= 1e-4 * np.abs(B).max() for B in blocks)
-            self._cache["diag"] = np.array([to_host(K.diagonal().double()) for K in self._data]) if same else None
-        return self._cache["diag"]
+    def _diagonal(self, K: Tensor) -> np.ndarray:
+        return to_host(K.diagonal().double())
+
+    def _copy(self, K: Tensor) -> Tensor:
+        return K.clone()
 
 
 def inspect_tensors(matrices: list[Tensor]) -> Inspection:

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from multikernel.gram.dask import Blocks, DaskGram, current_client, deal, require_room, send
+from multikernel.gram.dask import DaskGram
+from multikernel.gram.dask_blocks import Blocks, current_client, deal, require_room, send
 from multikernel.gram.dask_stack import inspect_blocks
 from multikernel.gram.row_block import RowBlock
 from multikernel.gram.soundness import require_sound
