@@ -157,6 +157,10 @@ def test_costs_beyond_float64_are_refused(C, weight):
                 model("precomputed", C=C, normalize=None).fit(stack_kernels(K), y, sample_weight=weight)
     with pytest.raises(ValueError, match=r"must be at least 2e-308 on kernels of this size: .* Got 1e-310 instead"):
         MKLRegressor("precomputed", C=1e-310, normalize=None).fit(stack_kernels(K), X[:, 0])
+    with pytest.raises(ValueError, match=r"must be at least 5e-324 on kernels of this size: .* Got 0e\+00 instead"):
+        MKLRegressor("precomputed", C=1e-300, normalize=None).fit(
+            stack_kernels(K * 2.0**200), X[:, 0], sample_weight=1e-100 / weight
+        )
     with pytest.raises(ValueError, match=r"must be at least .* Got 0e\+00 instead"):
         MKLClassifier("precomputed", C=1e-300, normalize=None).fit(
             stack_kernels(K), np.sign(X[:, 0]), sample_weight=1e-100 / weight

@@ -255,7 +255,9 @@ def costs_in_range(
     size, own = math.frexp(top)[1], math.frexp(unit)[1] - 1
     above = top == np.inf or size + own > _LARGEST
     if above or top == 0.0 or (not labels and size + own < limits.minexp):
-        end = min((_LARGEST if above else limits.minexp) - own, limits.maxexp - 1)
+        end = (_LARGEST if above else limits.minexp) - own
+        # a cost that is a float64 itself
+        end = min(max(end, limits.minexp - limits.nmant), limits.maxexp - 1)
         raise ValueError(
             f"The costs of {owner}, {what}, must be at {'most' if above else 'least'} {math.ldexp(1.0, end):.0e} on "
             f"kernels of this size: float64 cannot work with other costs. Got {top:.0e} instead."
