@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import pairwise
+from mmap import mmap
 from operator import call
 from threading import Lock
 from typing import Any
@@ -21,6 +22,8 @@ import numpy as np
 
 # bytes that a thread should read at least: waking a thread takes as long as reading some of them
 _WORTH_A_THREAD = 4 << 20
+# bytes of address space that a new thread takes: its stack, and its first objects
+_NEW_THREAD = 16 << 20
 # rows of a matrix worked on at once: more rows mean fewer calls, fewer rows smaller temporary arrays
 ROWS = 256
 # bytes of a temporary block: larger blocks mean fewer calls, smaller ones stay nearer to the cache
@@ -97,6 +100,11 @@ class Team:
         if others < 1:
             return list(map(call, calls))
         if self._pool is None:
+            try:
+                # Python waits forever for a thread that runs out of memory while it starts
+                mmap(-1, others * _NEW_THREAD).close()
+            except OSError:
+                return list(map(call, calls))
             self._pool = ThreadPoolExecutor(self.n_threads - 1, thread_name_prefix="multikernel")
         results: list = [None] * len(calls)
         queue = enumerate(calls)

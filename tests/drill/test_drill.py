@@ -32,6 +32,7 @@ ONCE_FOUND = [
     ("extremes", 62, 454),
     ("extremes", 62, 524),
     ("extremes", 63, 457),
+    ("scarcity", 62, 97),
 ]
 
 

@@ -2,6 +2,7 @@
 
 import os
 import pickle
+from threading import get_ident
 
 import numpy as np
 import pytest
@@ -61,6 +62,14 @@ def test_an_error_in_a_thread_reaches_the_caller():
 
     with pytest.raises(RuntimeError, match="inside"):
         Team(2).run([lambda: None, fail])
+
+
+def test_a_team_without_room_for_threads_works_in_the_calling_one(monkeypatch):
+    def refuse(*_):
+        raise OSError("Cannot allocate memory")
+
+    monkeypatch.setattr("multikernel.threads.mmap", refuse)
+    assert Team(3).run([get_ident] * 4) == [get_ident()] * 4
 
 
 def test_threads_follow_the_environment(monkeypatch):

@@ -23,9 +23,7 @@ from numba import njit
 from multikernel.estimators.baselines.messages import Tell, silent
 from multikernel.estimators.baselines.weights import rows_at_once, team_of
 from multikernel.gram.base import Gram
-
-# bytes of a centred tile of all kernels, which should stay in a core's own cache
-_TILE_BYTES = 1 << 20
+from multikernel.threads import BLOCK_BYTES
 
 
 @dataclass(frozen=True)
@@ -111,7 +109,7 @@ def _stored(gram: Gram) -> tuple[list[np.ndarray] | None, np.ndarray]:
 def _tiles(gram: Gram, matrices: list[np.ndarray] | None) -> Iterator[list[Tile]]:
     """Yield groups of tiles that cover the upper triangle, some rows each."""
     p, n = gram.n_kernels, gram.n_samples
-    size = max(16, int(np.sqrt(_TILE_BYTES / (8 * p))))
+    size = max(16, int(np.sqrt(BLOCK_BYTES / (8 * p))))
     if matrices is not None:
         for lo in range(0, n, size):
             yield [(matrices, 0, *tile) for tile in _row_tiles(lo, min(lo + size, n), n, size)]
