@@ -76,7 +76,8 @@ def kill(n: int, fits: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     dense = MKLClassifier(kernels, gram="dense", tol=1e-3).fit(X, y)
     with cluster() as workers, Client(workers):
-        usual = timed(lambda: MKLClassifier(kernels, gram="dask", tol=1e-3).fit(X, y))[0]
+        # the first fit waits for workers that compile or load
+        usual = min(timed(lambda: MKLClassifier(kernels, gram="dask", tol=1e-3).fit(X, y))[0] for _ in range(2))
     for number in range(fits):
         with cluster() as workers, Client(workers) as client:
             victims = list(client.run(os.getpid).values())

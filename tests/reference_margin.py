@@ -90,8 +90,12 @@ def conic_largest(eta, y, norm) -> float:
     return float(cp.Problem(cp.Maximize(mean), inside + below).solve(solver=cp.CLARABEL, max_threads=1, **ACCURACY))
 
 
-def conic_m3k(stack, y, C, norm, gamma0, c=None) -> float:
-    """The optimum of (7), from its dual."""
+def conic_m3k(stack, y, C, norm, gamma0, c=None, certain=False) -> float:
+    """The optimum of (7), from its dual.
+
+    Its coefficients prove that the optimum is not smaller. Where ``certain``, an answer that the conic solver itself
+    calls inaccurate is an error: its coefficients may be far from the best.
+    """
     if gamma0 == -np.inf:
         return conic_joint(stack, y, C, norm, c, fit_intercept=False)
     stack, y = np.asarray(stack, dtype=np.float64), np.asarray(y)
@@ -116,6 +120,8 @@ def conic_m3k(stack, y, C, norm, gamma0, c=None) -> float:
     ]
     problem = cp.Problem(cp.Maximize(cp.sum(cp.multiply(E, A)) - 0.5 * s), constraints)
     problem.solve(solver=cp.CLARABEL, max_threads=1, **ACCURACY)
+    if certain and problem.status != "optimal":
+        raise RuntimeError(f"The conic solver ends with the status {problem.status}.")
     value = unit * float(problem.value)
     # its own proof: A moved into the set, multipliers of equal sums for all samples
     A = feasible_joint(unit * A.value, y, C, False)

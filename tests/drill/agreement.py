@@ -57,7 +57,7 @@ def reference(task, loss, stack, y, C, norm, intercept, gamma0):
         found = conic_oneclass(stack, C, norm)
     elif loss == "hinge":
         value = (
-            conic_m3k(stack, y, C, norm, gamma0)
+            conic_m3k(stack, y, C, norm, gamma0, certain=True)
             if task == "margin"
             else conic_joint(stack, y, C, norm, None, intercept)
         )
