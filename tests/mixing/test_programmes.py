@@ -78,7 +78,7 @@ def test_a_programme_without_solution_has_none_until_it_is_feasible_again():
     assert programme.minimise(-np.ones(1)) is None
 
 
-def test_a_solver_that_gives_up_begins_anew(monkeypatch):
+def test_a_solver_that_gives_up_begins_anew():
     programme = HighsProgramme(np.zeros(1))
     programme.add_rows(np.eye(1), np.array([2.0]), np.array([NO_LIMIT]))
     real = programme._lp
