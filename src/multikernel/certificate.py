@@ -56,6 +56,10 @@ class Certificate:
         self.computed = (self.gap - self.rounding) / self.size if self.upper < np.inf else np.inf
 
 
+# the certificate before the first point
+_unknown = partial(Certificate, np.inf, -np.inf, 0.0, 0.0)
+
+
 @dataclass(frozen=True)
 class Model:
     """Weights, coefficients and the outputs of every kernel, with their rounding, at one point of a run."""
@@ -94,8 +98,8 @@ class Best:
     """
 
     tol: float
-    certificate: Certificate = field(default_factory=partial(Certificate, np.inf, -np.inf, 0.0, 0.0))
-    own: Certificate = field(default_factory=partial(Certificate, np.inf, -np.inf, 0.0, 0.0))
+    certificate: Certificate = field(default_factory=_unknown)
+    own: Certificate = field(default_factory=_unknown)
     lowest: Model | None = None
     model: Model | None = None
     met: bool = False

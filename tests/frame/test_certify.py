@@ -33,6 +33,16 @@ def test_relative_gaps():
     assert Certificate(-4.0, -6.0, 0.1, 2.0).size == 4.0
 
 
+def test_rounding_widens_the_gap_and_lessens_what_it_is_divided_by():
+    found = Certificate(5.0, 3.0, 0.1, 0.5, rounding=1.0)
+    assert (found.gap, found.size, found.relative, found.computed) == (3.0, 4.0, 0.75, 0.5)
+    assert Certificate(-5.0, -7.0, 0.1, 0.5, rounding=1.0).size == 4.0
+    # bounds that have crossed are no more than rounding apart
+    assert Certificate(5.0, 6.0, 0.1, 0.5, rounding=1.0).gap == 1.0
+    # rounding as large as the objective leaves the floor
+    assert Certificate(5.0, 3.0, 0.1, 0.5, rounding=5.0).size == 0.5
+
+
 @pytest.mark.parametrize("norm", [1, 2.0, np.inf])
 def test_a_certificate_is_the_formulas(norm):
     point, stack, y = make_point(norm)
@@ -64,7 +74,8 @@ def test_the_best_of_a_run():
     point, _, _ = make_point()
     best = Best(1e-6)
     assert not best.converged and best.model is None and not best.met and best.idle == 0
-    assert best.certificate == Certificate(np.inf, -np.inf, 0.0, 0.0)
+    assert best.certificate == best.own == Certificate(np.inf, -np.inf, 0.0, 0.0)
+    assert best.own is not best.certificate
     first = best.take(point)
     assert first == point.certificate == best.certificate and best.idle == 0
     assert best.own == first
@@ -140,6 +151,90 @@ def test_once_the_bounds_have_met_only_the_own_gap_is_progress():
 
 def test_of_equals_the_first_is_kept():
     assert best_of(0.1, (10.0, 1.0), (20.0, 2.0)).model.weights[0] == 0
+    # of two with the same primal value, the first, whichever has the smaller gap
+    assert best_of(0.1, (10.0, 1.0), (10.0, 2.0)).lowest.weights[0] == 0
+
+
+def test_bounds_as_close_as_was_asked_for_have_met():
+    assert best_of(0.25, (8.0, 0.0), (16.0, 6.0)).met
+    assert not best_of(0.25, (8.0, 0.0), (16.0, 5.9)).met
+
+
+def test_a_bound_better_by_its_rounding_alone_is_no_progress():
+    # halves, so that sums are exact
+    for better, expected in ((0.5, 1), (0.625, 0)):
+        for upper, lower in ((8.0 - better, 1.0), (8.0, 1.0 + better)):
+            best = Best(1e-3)
+            for bounds in ((8.0, 1.0), (upper, lower)):
+                best.take(Stand(Certificate(*bounds, 0.0, 1e-9, rounding=0.5)))
+            assert best.idle == expected
+
+
+def test_once_the_bounds_have_met_more_than_a_tenth_of_the_own_gap_is_progress():
+    # the bounds of the first two points have met; the own gap of the second is ten, that of the third ten or less
+    assert best_of(0.8, (9.0, 0.0), (12.0, 2.0)).met
+    for lower, idle in ((2.5, 1), (3.0, 1), (3.5, 0)):
+        assert best_of(0.8, (9.0, 0.0), (12.0, 2.0), (12.0, lower)).idle == idle
+
+
+class Stand:
+    """A point with certificates that are given: as computed, with rounding, and after its outputs are refreshed."""
+
+    beta, a, wander = np.ones(2), np.ones(3), np.zeros(2)
+
+    def __init__(self, plain, exact=None, refreshed=None):
+        self.certificate, self.exact_certificate = plain, plain if exact is None else exact
+        self.refreshed, self.is_stale, self.outputs = refreshed, refreshed is not None, self
+
+    def known(self):
+        return self.a, np.ones((2, 3))
+
+    def refresh(self):
+        assert self.refreshed is not None
+        self.exact_certificate, self.is_stale, self.refreshed = self.refreshed, False, None
+
+
+def with_rounding(rounding, gap=2.0):
+    """A certificate of size 8, whatever the rounding."""
+    return Certificate(8.0 + rounding, 8.0 + rounding - gap, 0.0, 1e-9, rounding=rounding)
+
+
+def test_the_rounding_is_asked_for_at_the_gap_asked_for_and_where_there_is_no_progress():
+    plain, exact = with_rounding(0.0), with_rounding(1.0)
+    assert plain.relative == 0.25
+    for tol, expected in ((0.25, exact), (0.24, plain), (0.26, exact)):
+        best = Best(tol)
+        assert best.take(Stand(plain, exact)) is expected
+    # the second point is no better
+    best = Best(0.24)
+    assert [best.take(Stand(plain, exact)) for _ in range(3)] == [plain, plain, exact]
+
+
+@pytest.mark.parametrize(
+    ("tol", "rounding", "stale", "refreshed"),
+    [
+        # rounding alone is what is too much
+        (0.3, 1.0, True, True),
+        (0.25, 1.0, True, True),
+        (0.3, 1.0, False, False),
+        # the gap is what was asked for, with its rounding
+        (0.375, 1.0, True, False),
+        (0.4, 1.0, True, False),
+    ],
+)
+def test_outputs_are_refreshed_where_rounding_keeps_the_gap_asked_for_from_being_reached(
+    tol, rounding, stale, refreshed
+):
+    exact, after = with_rounding(rounding), with_rounding(0.5)
+    assert (exact.computed, exact.relative) == (0.25, 0.375)
+    point = Stand(with_rounding(0.0), exact, after if stale else None)
+    assert Best(tol).take(point) is (after if refreshed else exact)
+
+
+def test_outputs_are_not_refreshed_where_the_gap_is_too_large_without_rounding():
+    best, plain, exact = Best(0.2), with_rounding(0.0), with_rounding(1.0)
+    for expected in (plain, plain, exact):
+        assert best.take(Stand(plain, exact, with_rounding(0.5))) is expected
 
 
 def test_outputs_with_the_rounding_of_larger_coefficients_are_summed_anew():

@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from multikernel.certificate import Best
+from multikernel.certificate import Best, Certificate
 from multikernel.gram.dense import DenseGram
 from multikernel.machines.svc import SVC
 from multikernel.mixing.norms import Simplex
@@ -23,11 +23,16 @@ from multikernel.solvers.base import Step
 N = 12
 
 
+Y = np.where(np.arange(N) % 2, 1.0, -1.0)
+
+
+def make_stack(p=3, seed=0):
+    X = np.random.default_rng(seed).normal(size=(N, p))
+    return np.array([np.exp(-((x[:, None] - x) ** 2)) for x in X.T])
+
+
 def make_problem(p=3, seed=0):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(N, p))
-    y = np.where(np.arange(N) % 2, 1.0, -1.0)
-    return Problem(DenseGram(np.array([np.exp(-((x[:, None] - x) ** 2)) for x in X.T])), SVC(y, 2.0), Simplex())
+    return Problem(DenseGram(make_stack(p, seed)), SVC(Y, 2.0), Simplex())
 
 
 @dataclass(frozen=True)
@@ -282,3 +287,135 @@ def test_at_an_optimum_of_zero_points_that_are_alike_are_no_progress():
     for times in range(3):
         now = best.take(point)
         assert (now.upper, now.lower) == (0.0, 0.0) and best.idle == times
+
+
+class Asked(SVC):
+    """A machine that notes how accurate the intercepts of primal values were asked for."""
+
+    def __init__(self, y, C=1.0, begin=None):
+        super().__init__(y, C)
+        self.asked, self.begin = [], np.zeros(len(y)) if begin is None else begin
+
+    def start(self):
+        return self.begin
+
+    def primal(self, f, quad, accuracy=0.0, a=None):
+        self.asked.append(accuracy)
+        return super().primal(f, quad, accuracy, a)
+
+
+def asking_problem(size=1.0, begin=None):
+    """The problem with a machine that notes, kernels multiplied by ``size``, coefficients to begin with."""
+    return Problem(DenseGram(size * make_stack()), Asked(Y, 2.0, begin), Simplex())
+
+
+def dual_of(a, size=1.0):
+    """The dual value of coefficients: for the hinge |a|_1 less half of the largest quadratic form."""
+    return np.abs(a).sum() - 0.5 * size * max(a @ K @ a for K in make_stack())
+
+
+def alternating(value):
+    """Feasible coefficients, all of one size."""
+    return np.where(np.arange(N) % 2, value, -value)
+
+
+def test_intercepts_of_a_start_are_as_accurate_as_the_result():
+    a = alternating(0.05)
+    problem = asking_problem()
+    lower = dual_of(a)
+    assert lower > 0.1
+    solve(problem, Scripted(), tol=1e-3, max_iter=1, start=Start(np.full(3, 1 / 3), a))
+    assert problem.machine.asked[0] == pytest.approx(1e-3 * lower, rel=1e-12)
+    # a bound below zero says nothing about the result
+    a, problem = alternating(2.0), asking_problem(20.0)
+    assert dual_of(a, 20.0) < 0
+    solve(problem, Scripted(), tol=1e-3, max_iter=0, start=Start(np.full(3, 1 / 3), a))
+    assert problem.machine.asked[0] == 0.0
+
+
+@pytest.mark.parametrize("tol", [1e-3, 0.5])
+def test_intercepts_of_a_cold_start_are_as_accurate_as_a_share_of_its_gap_or_the_result(tol):
+    a = alternating(0.3)
+    problem = asking_problem(begin=a)
+    lower = dual_of(a)
+    assert 1.0 < lower < 0.5 * problem.machine.scale
+    solve(problem, Scripted((stay(done=True),)), tol=tol)
+    # the losses at outputs of zero are the machine's scale
+    share = 0.01 * (problem.machine.scale - lower)
+    assert problem.machine.asked[0] == pytest.approx(max(tol * lower, share), rel=1e-12)
+
+
+def test_the_certificate_of_the_result_is_as_accurate_as_was_asked_for():
+    problem = asking_problem()
+    rows = []
+    solve(problem, Scripted((to(1e-3), stay(done=True))), tol=1e-4, callback=rows.append)
+    assert problem.machine.asked[-1] == pytest.approx(1e-4 * rows[-1]["upper"], rel=1e-9)
+
+
+@pytest.mark.parametrize("value", [0.35, 2.0])
+def test_a_start_whose_bounds_are_both_worse_is_dropped(value):
+    problem = asking_problem(20.0)
+    beta, bad = np.array([0.2, 0.5, 0.3]), alternating(value)
+    cold, warm = Point(problem).certificate, Point(problem, beta, bad).certificate
+    assert warm.lower < cold.lower == 0.0 and warm.upper > cold.upper
+    rows = []
+    solution = solve(problem, Scripted((stay(), stay(done=True))), start=Start(beta, bad), callback=rows.append)
+    np.testing.assert_array_equal(solution.weights, np.full(3, 1 / 3))
+    np.testing.assert_array_equal(solution.dual_coef, np.zeros(N))
+    assert solution.n_iter == len(rows) == 2 and rows[0]["upper"] == cold.upper
+    # with its tolerance and its number of steps
+    assert solve(problem, Scripted(), start=Start(beta, bad), max_iter=3).n_iter == 3
+    assert solve(problem, Scripted(rest=never), start=Start(beta, bad), tol=1.1).status == "converged"
+
+
+@pytest.mark.parametrize("value", [0.0, 0.2])
+def test_a_start_with_one_bound_that_is_not_worse_is_kept(value):
+    # of zero both bounds are those of a cold start; of the other one the upper bound is better
+    problem, beta = asking_problem(20.0), np.array([0.2, 0.5, 0.3])
+    cold, warm = Point(problem).certificate, Point(problem, beta, alternating(value)).certificate
+    assert warm.lower == warm.upper - cold.upper == 0.0 if value == 0 else warm.lower < 0.0 < warm.upper < cold.upper
+    solution = solve(problem, Scripted((stay(done=True),)), start=Start(beta, alternating(value)))
+    np.testing.assert_array_equal(solution.weights, beta)
+    np.testing.assert_array_equal(solution.dual_coef, alternating(value))
+
+
+def test_where_rounding_is_more_than_was_asked_for_patience_is_short():
+    problem, a = make_problem(1), alternating(0.3)
+    found = Point(problem, a=a).exact_certificate
+    rounding = found.rounding / found.size
+    assert found.size > 2.0 and 0.0 < rounding < 1e-12
+    move = Scripted((lambda point: point.set_dual(a) or Step(),))
+    long, short = (solve(problem, move, tol=factor * rounding, max_iter=1000).n_iter for factor in (1.1, 0.9))
+    # after a first step that is progress
+    assert long - 1 == 5 * (short - 1) < 999
+
+
+def claims(beta, upper, lower, rounding=0.0):
+    """Move to weights whose certificate says this."""
+
+    def move(point):
+        point.set_weights(np.array(beta))
+        found = Certificate(upper, lower, 0.0, 1e-9, rounding=rounding)
+        point.__dict__["certificate"] = point.__dict__["exact_certificate"] = found
+        return Step()
+
+    return move
+
+
+@pytest.mark.parametrize(
+    ("lower", "rounding", "expected"),
+    [
+        # the second point has the smaller gap, but one that was not asked for: the smallest primal value is the result
+        (5.0, 0.0, 0),
+        # it has the gap that was asked for but for its rounding
+        (9.0, 3.0, 1),
+        (7.0, 1.0, 1),
+    ],
+)
+def test_the_result_certifies_itself_but_for_rounding_or_has_the_smallest_primal_value(lower, rounding, expected):
+    places = [0.2, 0.5, 0.3], [0.6, 0.3, 0.1]
+    # upper bounds below that of the cold start
+    moves = claims(places[0], 8.5, 0.0), claims(places[1], 9.0, lower, rounding)
+    solution = solve(make_problem(), Scripted(moves), tol=0.25, max_iter=2)
+    assert solution.status == "max_iter"
+    np.testing.assert_array_equal(solution.weights, places[expected])
