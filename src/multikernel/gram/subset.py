@@ -46,8 +46,8 @@ class SubsetGram(_PartGram):
         return self.parent.rows(self.idx[idx], kernels)[:, :, self.idx]
 
     def combine(self, beta, rows, out, slots):
-        size = max(1, BLOCK_BYTES // (self.parent.n_samples * self.dtype.itemsize))
-        whole = np.empty((min(size, len(rows)), self.parent.n_samples), self.dtype)
+        size = max(1, BLOCK_BYTES // (self.parent.n_samples * out.itemsize))
+        whole = np.empty((min(size, len(rows)), self.parent.n_samples), out.dtype)
         for i in range(0, len(rows), size):
             some = self.idx[rows[i : i + size]]
             self.parent.combine(beta, some, whole, np.arange(len(some)))
