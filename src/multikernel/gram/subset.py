@@ -61,6 +61,12 @@ class SubsetGram(_PartGram):
         spread[self.idx] = v
         return self.parent.apply(spread, kernels)[:, self.idx]
 
+    def apply_precisely(self, v, kernels=None):
+        spread = np.zeros((self.parent.n_samples, *v.shape[1:]))
+        spread[self.idx] = v
+        found = self.parent.apply_precisely(spread, kernels)
+        return None if found is None else (found[0][:, self.idx], found[1])
+
 
 class KernelsGram(_PartGram):
     """Some of the kernels.
@@ -99,6 +105,9 @@ class KernelsGram(_PartGram):
 
     def apply(self, v, kernels=None):
         return self.parent.apply(v, self.kernels if kernels is None else self.kernels[kernels])
+
+    def apply_precisely(self, v, kernels=None):
+        return self.parent.apply_precisely(v, self.kernels if kernels is None else self.kernels[kernels])
 
     def stored(self, kernel=None):
         return None if kernel is None else self.parent.stored(int(self.kernels[kernel]))
@@ -140,6 +149,10 @@ class RescaledGram(_PartGram):
 
     def apply(self, v, kernels=None):
         return self.parent.apply(v, kernels) * self.factor
+
+    def apply_precisely(self, v, kernels=None):
+        found = self.parent.apply_precisely(v, kernels)
+        return None if found is None else (found[0] * self.factor, found[1])
 
     def stored(self, kernel=None):
         found = self.parent.stored(kernel)
