@@ -35,7 +35,7 @@ class Certificate:
     size : float
         The denominator of the relative gap: the least that |upper| can be, or the floor where that is larger.
     relative, computed : float
-        gap / size, and the same without the rounding; infinite where no upper bound is known.
+        gap / size, and the same as if nothing were rounded; infinite where no upper bound is known.
     """
 
     upper: float
@@ -53,7 +53,8 @@ class Certificate:
         self.gap = max(self.upper - self.lower, 0.0) + self.rounding
         self.size = max(abs(self.upper) - self.rounding, self.floor)
         self.relative = self.gap / self.size if self.upper < np.inf else np.inf
-        self.computed = (self.gap - self.rounding) / self.size if self.upper < np.inf else np.inf
+        plain = max(self.upper - self.lower, 0.0) / max(abs(self.upper), self.floor) if self.upper < np.inf else np.inf
+        self.computed = plain
 
 
 # the certificate before the first point
@@ -112,8 +113,7 @@ class Best:
         if now.relative <= self.tol or self.idle:
             # the gap that was asked for, or rounding that may keep it from being reached
             now = point.exact_certificate
-            if now.relative > self.tol >= now.computed and point.is_stale:
-                point.refresh()
+            if now.relative > self.tol >= now.computed and point.refresh():
                 now = point.exact_certificate
         lower = max(best.lower, now.lower, lower)
         eps = max(ROUNDING * abs(now.upper), now.rounding)

@@ -13,14 +13,12 @@ from functools import cached_property
 import numpy as np
 
 from multikernel.certificate import Certificate
-from multikernel.gram.base import Gram, Outputs
+from multikernel.gram.base import ROUNDINGS, Gram, Outputs
 from multikernel.machines.base import Machine
 from multikernel.mixing.base import Mixing
 
 # moves of the coefficients, in units of their size, after which outputs are summed anew: digits against a pass
 _STALE = 50.0
-# roundings of the last digit that a sum of many terms has beside one for each term: a bound for all formulas here
-_FEW = 8
 
 
 @dataclass(frozen=True)
@@ -100,10 +98,12 @@ class Point:
         gram = problem.gram
         # the length of each sample in feature space, and the relative rounding of a sum
         self._lengths = np.sqrt(np.maximum(gram.diag() + gram.loose, 0.0))
-        self._digit = float(np.finfo(float).eps) * (gram.n_samples + gram.n_kernels + _FEW)
+        self._digit = float(np.finfo(float).eps) * (gram.n_samples + gram.n_kernels + ROUNDINGS)
         # sizes of the coefficients that the outputs are those of, and the total of their changes
         self.size = np.zeros(gram.n_kernels) if known is None else self.sizes(self._outputs.coef)
         self.wander = wander + self.size
+        # where outputs were summed precisely: the largest |F_ki| / sqrt(K_ii) of every kernel, at most the size
+        self.largest: np.ndarray | None = None
 
     def sizes(self, a: np.ndarray) -> np.ndarray:
         """Return sum_j sqrt(K_jj) |a_j| of every kernel, shape (p,): no output is longer than sqrt(K_ii) times that."""
@@ -158,7 +158,7 @@ class Point:
         plain, machine, digit, size = self.certificate, self.problem.machine, self._digit, self.size
         quad, dual, b = float(self.beta @ self.q), machine.dual(self.a), plain.intercept
         # rounding of outputs with that of one more sum, and with what adding the intercept loses
-        error = digit * (self.wander + size)
+        error = digit * (self.wander + (size if self.largest is None else self.largest))
         out, off = self.f + b, (self.beta * error) @ self._lengths
         part = out - self.f
         lost = np.abs(self.f - (out - part)) + np.abs(b - part) + (off if out.ndim == 1 else off[:, None])
@@ -193,7 +193,7 @@ class Point:
             self._outputs.update(a, np.flatnonzero(others))
             self._outputs.put(*known)
             self.wander[known[0]] = wander
-        self.a = a
+        self.a, self.largest = a, None
         for name in ("q", "f", "certificate", "exact_certificate"):
             self.__dict__.pop(name, None)
 
@@ -202,15 +202,24 @@ class Point:
         gram, machine = self.problem.gram.take_kernels(kernels), self.problem.machine
         return Point(Problem(gram, machine, mixing), beta, self.a, self._outputs.take(kernels), self.wander[kernels])
 
-    def refresh(self) -> None:
-        """Sum the outputs anew, without the rounding that earlier coefficients have left."""
-        self._outputs, self.wander = self.problem.gram.new_outputs(self.a.shape), np.zeros(len(self.beta))
-        self.set_dual(self.a)
+    def refresh(self) -> bool:
+        """Sum the outputs anew, more precisely than by `Gram.apply` where the storage can; return whether that helps.
 
-    @property
-    def is_stale(self) -> bool:
-        """Whether outputs summed anew would have half the rounding at most."""
-        return bool(np.any(self.wander > 2.0 * self.size))
+        Sums by `Gram.apply` help where they have at most half of the rounding that earlier coefficients have left.
+        """
+        gram = self.problem.gram
+        found = gram.apply_precisely(self.a) if self.largest is None else None
+        if found is None and not np.any(self.wander > 2.0 * self.size):
+            return False
+        self.set_dual(self.a)
+        if found is None:
+            self._outputs, self.wander = gram.new_outputs(self.a.shape), np.zeros(len(self.beta))
+            return True
+        F, rounding = found
+        self._outputs, self.wander = gram.new_outputs(self.a.shape, (self.a, F)), rounding / self._digit * self.size
+        most = np.abs(F).reshape(*self._lengths.shape, -1).max(axis=2)
+        self.largest = np.max(np.divide(most, self._lengths, out=most, where=self._lengths > 0), axis=1)
+        return True
 
     def solve(self, accuracy: float, start: np.ndarray | None = None) -> None:
         """Let the machine improve a at the current weights, to ``accuracy`` in units of the objective.

@@ -119,9 +119,11 @@ def solve(
         alone = Point(problem, model.weights, model.coef, (model.coef, model.outputs), model.wander)
         alone.accuracy = tol * found.size
         found = alone.exact_certificate
+        if found.relative > tol >= found.computed and alone.refresh():
+            found = alone.exact_certificate
     return Solution(
         model.weights, model.coef, found.intercept, found.upper, min(found.lower, found.upper), found.relative,
-        model.outputs, point.curvature, recorder.n_rows, CONVERGED if best.converged else status, name,
+        model.outputs, point.curvature, recorder.n_rows, CONVERGED if found.relative <= tol else status, name,
         recorder.history, model.wander,
     )  # fmt: skip
 

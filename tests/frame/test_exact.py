@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from decimal import localcontext
+from fractions import Fraction
+
 import numpy as np
 import pytest
-from exact import check_one, draw
+from exact import DIGITS, _machine, check_one, draw, exact, true_gap
 
 from multikernel import MKLClassifier, MKLOneClass, MKLRegressor
+from multikernel.gram.dense import DenseGram
 from multikernel.gram.stack import stack_kernels
+from multikernel.mixing.norms import mixing_for
+from multikernel.problem import Problem
+from multikernel.solve import solve
 
 # one problem of each loss on each storage that takes it, and those that have failed
 SEEDS = [*range(0, 165, 3), 39, 144, 149, 152]
@@ -81,11 +88,8 @@ def test_one_factor_of_all_kernels_changes_units_alone(loss, power):
 
 
 def test_a_step_that_fails_in_lapack_leaves_the_best_model():
-    from multikernel.gram.dense import DenseGram
     from multikernel.machines.svc import SVC
     from multikernel.mixing.norms import Simplex
-    from multikernel.problem import Problem
-    from multikernel.solve import solve
     from multikernel.solvers.newton import Newton
 
     K, X = stack()
@@ -185,3 +189,32 @@ def test_joint_coefficients_on_their_bounds_are_no_warning(loss):
     y = np.argsort(np.argsort(X[:, 0] + np.sin(2 * X[:, 2]))) // 10
     for C in (1e14, 1e20):
         assert MKLClassifier("rbf", C=C, loss=loss, tol=1e-2).fit(X, y).duality_gap_ < 1.0
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    "loss, norm, C",
+    [
+        ("hinge", np.inf, 1e8), ("hinge", 2.0, 1e10), ("hinge", 1.0, 1e10), ("epsilon_insensitive", np.inf, 1e8),
+        ("epsilon_insensitive", 2.0, 1e10), ("epsilon_insensitive", np.inf, 1e12), ("joint hinge", np.inf, 1e8),
+        ("joint hinge", 2.0, 1e8), ("huber", np.inf, 1e8),
+    ],
+)  # fmt: skip
+def test_many_kernels_at_large_costs_are_certified(loss, norm, C, dtype):
+    """Rounding of one sum in float64 alone would be a larger gap than is asked for, up to a thousand times."""
+    n, rng = 24, np.random.default_rng(0)
+    X = rng.normal(size=(n, 4))
+    K = np.array([np.exp(-rng.uniform(0.1, 1.0) * (X[:, k % 4, None] - X[:, k % 4]) ** 2) for k in range(40)], dtype)
+    K, score = 0.5 * (K + K.transpose(0, 2, 1)), X[:, 0] + 0.5 * rng.normal(size=n)
+    name, joint = loss.removeprefix("joint "), loss.startswith("joint")
+    y = np.searchsorted([-0.5, 0.5], score) if joint else np.where(score > 0, 1.0, -1.0) if name == "hinge" else score
+    par, cost = Fraction(0.1 if name == "epsilon_insensitive" else 0.3), np.full(n, C)
+    machine = _machine(loss, name, y, cost, True, par, 1.0)
+    solution = solve(Problem(DenseGram(K), machine, mixing_for(norm)))
+    assert solution.status == "converged"
+    with localcontext() as context:
+        context.prec, context.Emax, context.Emin = DIGITS, 10**8, -(10**8)
+        exactly = [np.array(exact(k), object).reshape(n, n) for k in K]
+        true = true_gap(name, joint, y, cost, norm, True, par, exactly, None, solution.weights, solution.dual_coef,
+                        solution.intercept, machine.floor)  # fmt: skip
+    assert true <= solution.gap

@@ -167,6 +167,10 @@ class Combined(ABC):
     def block(self, idx: np.ndarray, dtype: np.dtype | None = None) -> np.ndarray:
         """Return K_beta[idx, idx] on the host, a new array in the storage precision unless told otherwise."""
 
+    def in_double_precision(self) -> Combined:
+        """Return K_beta with rows, blocks and factors in float64, where the storage can form them; else itself."""
+        return self
+
     def host_rows(self, idx: np.ndarray | None = None) -> HostRows:
         """Return rows of K_beta[idx, idx] on the host; without an index those of K_beta, fetched when asked for."""
         if idx is not None:
@@ -211,13 +215,15 @@ class HostCombined(Combined):
         The kernels.
     beta : ndarray of shape (p,)
         Weights.
+    dtype : numpy.dtype, optional
+        Precision of the rows, by default that of the kernels.
     """
 
     _gram: HostGram
 
-    def __init__(self, gram: HostGram, beta: np.ndarray) -> None:
+    def __init__(self, gram: HostGram, beta: np.ndarray, dtype: np.dtype | None = None) -> None:
         self._gram = gram
-        self.dtype, self.team = gram.dtype, gram.team
+        self.dtype, self.team = dtype or gram.dtype, gram.team
         self._kernel_diag = gram.diag()
         self._buffer: np.ndarray | None = None
         self.set_weights(beta)
@@ -240,6 +246,13 @@ class HostCombined(Combined):
         # without a reference to this object: a cycle would keep the buffer until the collector comes
         ensure = partial(form_rows, self._gram, beta[None], self._buffer[None], have)
         self._rows = HostRows(read_only(self._buffer), 1.0, have, self.diag, ensure)
+
+    def in_double_precision(self) -> HostCombined:
+        if self.dtype == np.float64:
+            return self
+        if "double" not in self.cache:
+            self.cache["double"] = HostCombined(self._gram, self.beta, np.dtype(np.float64))
+        return self.cache["double"]
 
     def host_rows(self, idx: np.ndarray | None = None) -> HostRows:
         """Return the matrix itself, without an index; else a compact copy of the rows that are asked for."""

@@ -13,13 +13,16 @@ from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
+from math import fsum
 from operator import attrgetter
 
 import numpy as np
 
+from multikernel.gram.base import ROUNDINGS
 from multikernel.gram.combined import times_columns
 from multikernel.gram.dense_loops import add_combined_rows, add_outputs, add_scaled_rows, read_only
 from multikernel.gram.host import HostGram
+from multikernel.gram.precise import left_over, product
 from multikernel.threads import Team
 
 # fraction of the rows below which they are copied and multiplied by the library: a copy against a pass over all rows
@@ -177,6 +180,26 @@ class DenseGram(HostGram):
                     F[j] *= u[k, :, None]
                 if A is not None and B is not None:
                     F[j] -= A[k] @ (B[k, idx].T @ v[idx]) + B[k] @ (A[k, idx].T @ v[idx])
+
+    def apply_precisely(self, v, kernels=None):
+        kernels = np.arange(self.n_kernels) if kernels is None else np.asarray(kernels)
+        columns = v.reshape(len(v), -1)
+        idx = np.flatnonzero(columns.any(axis=1))
+        F, plain = np.empty((len(kernels), *columns.shape)), self.form.u is None and self.form.A is None
+        self.team.run(partial(self._set_precisely, F, j, k, idx, columns) for j, k in enumerate(kernels))
+        # where entries are not stored as they are, each has a few roundings
+        rounding = float(np.finfo(float).eps) * (len(idx) * left_over(len(idx)) + (0 if plain else ROUNDINGS))
+        return F.reshape(len(kernels), *v.shape), rounding
+
+    def _set_precisely(self, F, j, k, idx, v):
+        """F_j = K~_k v for v of shape (n, c), zero but for the rows ``idx``."""
+        s, u, A, B = self.form.scale[k], self.form.u, self.form.A, self.form.B
+        F[j] = s * product(self.raw(k), idx, v if u is None else u[k, :, None] * v)
+        if u is not None:
+            F[j] *= u[k, :, None]
+        if A is not None and B is not None:
+            for left, right in ((A[k], B[k]), (B[k], A[k])):
+                F[j] -= left @ [[fsum(a * b) for b in v.T] for a in right.T]
 
     def rescaled(self, factor):
         new, form = copy(self), self.form

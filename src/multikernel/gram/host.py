@@ -40,7 +40,8 @@ class HostGram(Gram):
         active = np.flatnonzero(beta)
         for part in self._blocks(rows, len(active)):
             block = self.rows(rows[part], active)
-            out[slots[part]] = np.tensordot(beta[active].astype(block.dtype), block, 1)
+            # in the precision asked for
+            out[slots[part]] = np.tensordot(beta[active].astype(out.dtype), block, 1)
 
     def apply(self, v: np.ndarray, kernels: np.ndarray | None = None) -> np.ndarray:
         p = self.n_kernels if kernels is None else len(kernels)

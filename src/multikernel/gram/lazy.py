@@ -93,7 +93,7 @@ class LazyGram(HostGram):
             store, at = found
             missing = np.any(at < 0, axis=0)
             there = np.flatnonzero(~missing)
-            loop = partial(combine_kept, store, np.ascontiguousarray(at[:, there]), beta[active].astype(self.dtype))
+            loop = partial(combine_kept, store, np.ascontiguousarray(at[:, there]), beta[active].astype(out.dtype))
             spans = self.team.split(len(there), 4)
             self.team.run(partial(loop, slots[there], lo, hi, out) for lo, hi in spans)
         if missing.any():

@@ -46,8 +46,8 @@ class SubsetGram(_PartGram):
         return self.parent.rows(self.idx[idx], kernels)[:, :, self.idx]
 
     def combine(self, beta, rows, out, slots):
-        size = max(1, BLOCK_BYTES // (self.parent.n_samples * self.dtype.itemsize))
-        whole = np.empty((min(size, len(rows)), self.parent.n_samples), self.dtype)
+        size = max(1, BLOCK_BYTES // (self.parent.n_samples * out.itemsize))
+        whole = np.empty((min(size, len(rows)), self.parent.n_samples), out.dtype)
         for i in range(0, len(rows), size):
             some = self.idx[rows[i : i + size]]
             self.parent.combine(beta, some, whole, np.arange(len(some)))
@@ -60,6 +60,12 @@ class SubsetGram(_PartGram):
         spread = np.zeros((self.parent.n_samples, *v.shape[1:]))
         spread[self.idx] = v
         return self.parent.apply(spread, kernels)[:, self.idx]
+
+    def apply_precisely(self, v, kernels=None):
+        spread = np.zeros((self.parent.n_samples, *v.shape[1:]))
+        spread[self.idx] = v
+        found = self.parent.apply_precisely(spread, kernels)
+        return None if found is None else (found[0][:, self.idx], found[1])
 
 
 class KernelsGram(_PartGram):
@@ -99,6 +105,9 @@ class KernelsGram(_PartGram):
 
     def apply(self, v, kernels=None):
         return self.parent.apply(v, self.kernels if kernels is None else self.kernels[kernels])
+
+    def apply_precisely(self, v, kernels=None):
+        return self.parent.apply_precisely(v, self.kernels if kernels is None else self.kernels[kernels])
 
     def stored(self, kernel=None):
         return None if kernel is None else self.parent.stored(int(self.kernels[kernel]))
@@ -140,6 +149,10 @@ class RescaledGram(_PartGram):
 
     def apply(self, v, kernels=None):
         return self.parent.apply(v, kernels) * self.factor
+
+    def apply_precisely(self, v, kernels=None):
+        found = self.parent.apply_precisely(v, kernels)
+        return None if found is None else (found[0] * self.factor, found[1])
 
     def stored(self, kernel=None):
         found = self.parent.stored(kernel)
