@@ -163,6 +163,13 @@ class Combined(ABC):
         Accumulated in float64 where ``exact``; else in the storage precision, for delta of that precision.
         """
 
+    def widen(self) -> bool:
+        """Keep the combined kernel in double precision from now on; False where that is not possible or done already.
+
+        The sum of kernels in single precision, rounded to single precision, may be less definite than any of them.
+        """
+        return False
+
     @abstractmethod
     def block(self, idx: np.ndarray, dtype: np.dtype | None = None) -> np.ndarray:
         """Return K_beta[idx, idx] on the host, a new array in the storage precision unless told otherwise."""
@@ -240,6 +247,13 @@ class HostCombined(Combined):
         # without a reference to this object: a cycle would keep the buffer until the collector comes
         ensure = partial(form_rows, self._gram, beta[None], self._buffer[None], have)
         self._rows = HostRows(read_only(self._buffer), 1.0, have, self.diag, ensure)
+
+    def widen(self) -> bool:
+        if self.dtype == np.float64:
+            return False
+        self.dtype, self._buffer = np.dtype(np.float64), None
+        self.set_weights(self.beta)
+        return True
 
     def host_rows(self, idx: np.ndarray | None = None) -> HostRows:
         """Return the matrix itself, without an index; else a compact copy of the rows that are asked for."""
