@@ -163,13 +163,16 @@ class Combined(ABC):
         Accumulated in float64 where ``exact``; else in the storage precision, for delta of that precision.
         """
 
+    def widen(self) -> bool:
+        """Keep the combined kernel in double precision from now on; False where that is not possible or done already.
+
+        The sum of kernels in single precision, rounded to single precision, may be less definite than any of them.
+        """
+        return False
+
     @abstractmethod
     def block(self, idx: np.ndarray, dtype: np.dtype | None = None) -> np.ndarray:
         """Return K_beta[idx, idx] on the host, a new array in the storage precision unless told otherwise."""
-
-    def in_double_precision(self) -> Combined:
-        """Return K_beta with rows, blocks and factors in float64, where the storage can form them; else itself."""
-        return self
 
     def host_rows(self, idx: np.ndarray | None = None) -> HostRows:
         """Return rows of K_beta[idx, idx] on the host; without an index those of K_beta, fetched when asked for."""
@@ -215,15 +218,13 @@ class HostCombined(Combined):
         The kernels.
     beta : ndarray of shape (p,)
         Weights.
-    dtype : numpy.dtype, optional
-        Precision of the rows, by default that of the kernels.
     """
 
     _gram: HostGram
 
-    def __init__(self, gram: HostGram, beta: np.ndarray, dtype: np.dtype | None = None) -> None:
+    def __init__(self, gram: HostGram, beta: np.ndarray) -> None:
         self._gram = gram
-        self.dtype, self.team = dtype or gram.dtype, gram.team
+        self.dtype, self.team = gram.dtype, gram.team
         self._kernel_diag = gram.diag()
         self._buffer: np.ndarray | None = None
         self.set_weights(beta)
@@ -247,12 +248,12 @@ class HostCombined(Combined):
         ensure = partial(form_rows, self._gram, beta[None], self._buffer[None], have)
         self._rows = HostRows(read_only(self._buffer), 1.0, have, self.diag, ensure)
 
-    def in_double_precision(self) -> HostCombined:
+    def widen(self) -> bool:
         if self.dtype == np.float64:
-            return self
-        if "double" not in self.cache:
-            self.cache["double"] = HostCombined(self._gram, self.beta, np.dtype(np.float64))
-        return self.cache["double"]
+            return False
+        self.dtype, self._buffer = np.dtype(np.float64), None
+        self.set_weights(self.beta)
+        return True
 
     def host_rows(self, idx: np.ndarray | None = None) -> HostRows:
         """Return the matrix itself, without an index; else a compact copy of the rows that are asked for."""

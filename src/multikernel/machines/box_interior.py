@@ -47,7 +47,7 @@ def solve_inside(
     best, outputs, least = a, f, inner_gap(machine, a, f)[0]
     if least <= accuracy:
         return a, f
-    combined = combined.in_double_precision()
+    combined.widen()
     path, before = _InteriorPoint(machine, combined, a, f, least), np.inf
     for _ in range(MOST_FACTORISATIONS):
         if path.complementarity <= accuracy:

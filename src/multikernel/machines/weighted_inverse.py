@@ -54,8 +54,10 @@ class WeightedInverse:
         size = float(w @ combined.diag[self.idx])
         single = refined and size < _SINGLE
         self.single = single and combined.dtype != np.float32
-        eps = float(np.finfo(np.float32 if single else combined.dtype).eps)
-        ridge, factor = 0.0, combined.factor(self.idx, 1.0 / w, single)
+        factor = combined.factor(self.idx, 1.0 / w, single)
+        if factor is None and combined.widen():
+            single, factor = False, combined.factor(self.idx, 1.0 / w)
+        ridge, eps = 0.0, float(np.finfo(np.float32 if single else combined.dtype).eps)
         while factor is None:
             self.exact = False
             ridge = 10.0 * ridge if ridge else max(eps * size, eps)

@@ -39,7 +39,33 @@ def _dot(a, b, m):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _factorise(w, W, L):
+def factorise(M):
+    """Overwrite the lower triangle of a symmetric matrix by its Cholesky factor, pivots kept above rounding."""
+    c = M.shape[0]
+    largest = 0.0
+    for u in range(c):
+        largest = max(largest, M[u, u])
+    for u in range(c):
+        tiny = 1e-13 * M[u, u] + 1e-30 * largest + 1e-300
+        for v in range(u + 1):
+            x = M[u, v] - _dot(M[u], M[v], v)
+            M[u, v] = np.sqrt(max(x, tiny)) if u == v else x / M[v, v]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def substitute(L, x):
+    """Overwrite x by the solution of LL'x = x."""
+    c = L.shape[0]
+    for u in range(c):
+        x[u] = (x[u] - _dot(L[u], x, u)) / L[u, u]
+    for u in range(c - 1, -1, -1):
+        x[u] /= L[u, u]
+        for k in range(u):
+            x[k] -= L[u, k] * x[u]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _bias_system(w, W, L):
     """Set L to the Cholesky factor of the system of the biases, sum_i diag(w_i) - w_i w_i' / W_i, W_i = sum_u w_iu."""
     c = w.shape[1]
     V = np.empty_like(w)
@@ -47,20 +73,16 @@ def _factorise(w, W, L):
         root = 1.0 / np.sqrt(W[i])
         for u in range(c):
             V[i, u] = w[i, u] * root
-    L[:] = np.dot(V.T, V)
-    # a Laplacian: each diagonal entry is the sum of the other entries of its row; summed, it has less rounding
+    L[:] = -np.dot(V.T, V)
+    # a Laplacian: each diagonal entry is minus the sum of the other entries of its row; summed, it has less rounding
     largest = 0.0
     for u in range(c):
         L[u, u] = 0.0
-        L[u, u] = L[u].sum()
+        L[u, u] = -L[u].sum()
         largest = max(largest, L[u, u])
     # a common shift of the biases changes nothing: the last bias is kept near where it is
     L[c - 1, c - 1] += largest
-    for u in range(c):
-        tiny = 1e-13 * L[u, u] + 1e-30 * largest + 1e-300
-        for v in range(u + 1):
-            x = (L[u, u] if u == v else -L[u, v]) - _dot(L[u], L[v], v)
-            L[u, v] = np.sqrt(max(x, tiny)) if u == v else x / L[v, v]
+    factorise(L)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -76,16 +98,7 @@ def _newton(w, W, L, comp, step_h, step_b, ds):
         step_h[i] = total
         for u in range(c):
             step_b[u] += w[i, u] * total - comp[i, u]
-    for u in range(c):
-        x = step_b[u]
-        for k in range(u):
-            x -= L[u, k] * step_b[k]
-        step_b[u] = x / L[u, u]
-    for u in range(c - 1, -1, -1):
-        x = step_b[u]
-        for k in range(u + 1, c):
-            x -= L[k, u] * step_b[k]
-        step_b[u] = x / L[u, u]
+    substitute(L, step_b)
     for i in range(n):
         mean = 0.0
         for u in range(c):
@@ -148,7 +161,7 @@ def _interior_point(D, C, y, N, enough):
             best[:] = b
         if value - lower <= enough or not gap > 1e-14 * total * slack:
             break
-        _factorise(w, W, L)
+        _bias_system(w, W, L)
         _newton(w, W, L, dM, step_h, step_b, ds)
         p, d = _length(s, inverse, ds), _length(M, over, dM)
         ahead = 0.0

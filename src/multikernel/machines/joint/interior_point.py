@@ -53,7 +53,10 @@ def low_rank_factor(combined: Combined, n_classes: int) -> np.ndarray | None:
 
 
 class LowRankSystem:
-    """The system for K = GG', factorised: r c unknowns G'dA, and c for the biases.
+    """The system for K = GG', factorised: r c unknowns G'dA and c for the biases, or n for the rows if these are fewer.
+
+    With N_u = I + G'E_u G, E = 1 / D, of each class, and B_u = E_u G / sqrt(sum E), the unknowns V = G'dA solve
+    (N - B'B) V = rhs. Where there are more of them than rows, the inverse is N^-1 + N^-1 B' (I - B N^-1 B')^-1 B N^-1.
 
     Parameters
     ----------
@@ -73,17 +76,25 @@ class LowRankSystem:
         self.total = self.e.sum(axis=1, keepdims=True)
         self.share = self.e / self.total
         k = G.shape[1]
-        blocks = np.empty((c, k, c, k))
-        for u in range(c):
-            for v in range(u + 1):
-                weight = (self.e[:, u] if u == v else 0.0) - self.e[:, u] * self.share[:, v]
-                blocks[u, :, v] = (G * weight[:, None]).T @ G
-                blocks[v, :, u] = blocks[u, :, v].T
-        M = blocks.reshape(c * k, c * k)
-        ridge = np.ones((c, k))
+        root = np.sqrt(self.total)
+        self.N = (self.e.T[:, None] * G.T) @ G
+        B = ((self.e / root).T[:, None] * G.T).reshape(c * k, n)
+        ridge = np.ones(k)
         if balanced:
-            ridge[:, -1] = 1e-12 * np.trace(M) / len(M)
-        M.flat[:: c * k + 1] += ridge.ravel()
+            ridge[-1] = 1e-12 * float(np.trace(self.N, axis1=1, axis2=2).mean()) / k
+        self.N[:, range(k), range(k)] += ridge
+        self.B = None if c * k <= n else B
+        if self.B is None:
+            M = -(B @ B.T)
+            for u in range(c):
+                M[u * k : (u + 1) * k, u * k : (u + 1) * k] += self.N[u]
+        else:
+            X = np.linalg.solve(np.linalg.cholesky(self.N), B.reshape(c, k, n)).reshape(c * k, n)
+            M = -(X.T @ X)
+            M.flat[:: n + 1] += 1.0
+            if balanced:
+                # a shift of all dt and all db changes nothing
+                M += root @ root.T / float(self.total.sum())
         self.factor = np.linalg.cholesky(M), True
 
     def saddle(self, R: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> tuple:
@@ -91,10 +102,20 @@ class LowRankSystem:
         rhs = (self.G.T @ (self._centred(R) + self.share * rows[:, None])).T
         if self.balanced:
             rhs[:, -1] -= columns
-        V = cho_solve(self.factor, rhs.ravel(), check_finite=False).reshape(rhs.shape)
+        if self.B is None:
+            V = self._factor_solve(rhs.ravel()).reshape(rhs.shape)
+        else:
+            first = self._class_solve(rhs)
+            V = first + self._class_solve((self.B @ self._factor_solve(first.ravel() @ self.B)).reshape(rhs.shape))
         left = R - self.G @ V.T
         dt = np.sum(self.share * left, axis=1) - rows / self.total[:, 0]
         return self._centred(left) + self.share * rows[:, None], dt, V[:, -1] if self.balanced else 0.0 * columns
+
+    def _factor_solve(self, rhs: np.ndarray) -> np.ndarray:
+        return cho_solve(self.factor, rhs, check_finite=False)
+
+    def _class_solve(self, rhs: np.ndarray) -> np.ndarray:
+        return np.linalg.solve(self.N, rhs[..., None])[..., 0]
 
     def _centred(self, R: np.ndarray) -> np.ndarray:
         """M_i R_i for every row, M_i = diag(e_i) - e_i e_i' / sum e_i."""

@@ -17,8 +17,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from multikernel.machines.joint.hinge_biases import factorise, substitute
 from multikernel.machines.joint.hinge_loops import MOST_STEPS
-from multikernel.machines.joint.loss_loops import MULTINOMIAL, loss_of_excess, xlogx
+from multikernel.machines.joint.loss_loops import MULTINOMIAL, loss_of_excess
 
 # factor of mu when a smoothed problem is solved: a smaller one takes fewer problems, of more steps each
 SHRINK = 0.1
@@ -75,24 +76,30 @@ def _evaluate(D, C, y, b, kind, sigma, margin, mu, q):
 
 @njit(cache=True, nogil=True)
 def _smoothed_loss(D, y, b, kind, sigma, margin, mu, q):
-    """Return the smoothed loss, its derivatives by t, t and max x; sets q = dt / dx, at y zero or (multinomial) p_y."""
+    """Return the smoothed loss, its derivatives by t, max x, and the entropy of q.
+
+    Sets: q = dt / dx, at y zero or (multinomial) p_y.
+    """
     c = D.shape[0]
     own = kind == MULTINOMIAL
     top = -np.inf
     for u in range(c):
         if u != y or own:
             top = max(top, D[u] + b[u] - b[y])
-    total = 0.0
+    total, entropy = 0.0, 0.0
     for u in range(c):
-        q[u] = np.exp((D[u] + b[u] - b[y] - top) / mu) if u != y or own else 0.0
+        x = (D[u] + b[u] - b[y] - top) / mu
+        # what is below the last digit of the sum
+        q[u] = np.exp(x) if x > -45.0 and (u != y or own) else 0.0
         total += q[u]
+        entropy -= q[u] * x
     for u in range(c):
         q[u] /= total
-    t = top + mu * np.log(total)
+    t, entropy = top + mu * np.log(total), entropy / total + np.log(total)
     if own:
-        return t, 1.0, 0.0, t, top
+        return t, 1.0, 0.0, top, entropy
     value, slope, bend = loss_of_excess(kind, sigma, margin, t)
-    return value, slope, bend, t, top
+    return value, slope, bend, top, entropy
 
 
 @njit(cache=True, nogil=True)
@@ -102,25 +109,12 @@ def _newton_direction(H, g, more):
     size = 0.0
     for u in range(c):
         size = max(size, H[u, u])
-    size = max(size + more, 1e-300)
-    L = np.zeros((c, c))
+    L = H + max(size + more, 1e-300) / c
     for u in range(c):
-        for v in range(u + 1):
-            x = H[u, v] + size / c + (more if u == v else 0.0)
-            for k in range(v):
-                x -= L[u, k] * L[v, k]
-            L[u, v] = np.sqrt(max(x, 1e-15 * size)) if u == v else x / L[v, v]
-    d = np.empty(c)
-    for u in range(c):
-        x = -g[u]
-        for k in range(u):
-            x -= L[u, k] * d[k]
-        d[u] = x / L[u, u]
-    for u in range(c - 1, -1, -1):
-        x = d[u]
-        for k in range(u + 1, c):
-            x -= L[k, u] * d[k]
-        d[u] = x / L[u, u]
+        L[u, u] += more
+    factorise(L)
+    d = -g
+    substitute(L, d)
     return d
 
 
@@ -128,7 +122,7 @@ def _newton_direction(H, g, more):
 def _smoothed_newton(D, C, y, kind, sigma, margin, enough):
     n, c = D.shape
     total = C.sum()
-    q, H, g = np.empty(c), np.empty((c, c)), np.empty(c)
+    q, Q, P, g = np.empty(c), np.empty((n, c)), np.empty((n, c)), np.empty(c)
     best, b, least = np.zeros(c), np.zeros(c), np.inf
     spread = 0.0
     for i in range(n):
@@ -137,39 +131,35 @@ def _smoothed_newton(D, C, y, kind, sigma, margin, enough):
     mu = 0.1 * max(spread, 1e-3)
     if kind == MULTINOMIAL:
         mu = max(mu, 1.0)
+    diagonal = np.empty(c)
     for _ in range(MOST_STEPS):
-        H[:] = 0.0
+        diagonal[:] = 0.0
         g[:] = 0.0
         value, true, loose = 0.0, 0.0, 0.0
         sharp = min(sigma, 1.0 / mu)
         last = mu == 1.0 if kind == MULTINOMIAL else sharp == sigma
         for i in range(n):
-            loss, slope, bend, _, top = _smoothed_loss(D[i], y[i], b, kind, sharp, margin, mu, q)
+            loss, slope, bend, top, entropy = _smoothed_loss(D[i], y[i], b, kind, sharp, margin, mu, Q[i])
             value += C[i] * loss
             if kind == MULTINOMIAL:
                 true += C[i] * loss
             else:
                 exact = loss_of_excess(kind, sigma, margin, top)[0]
-                entropy = 0.0
-                for u in range(c):
-                    entropy -= xlogx(q[u])
                 true += C[i] * exact
                 loose += C[i] * (exact - loss + slope * mu * entropy)
             first = C[i] * slope / mu
             for u in range(c):
-                g[u] += C[i] * slope * q[u]
-                H[u, u] += first * q[u]
-                for v in range(u + 1):
-                    H[u, v] += (C[i] * bend - first) * q[u] * q[v]
+                g[u] += C[i] * slope * Q[i, u]
+                diagonal[u] += first * Q[i, u]
+                P[i, u] = 0.5 * (C[i] * bend - first) * Q[i, u]
             g[y[i]] -= C[i] * slope
-            if bend > 0.0:
-                # (q - e_y)(q - e_y)' where the class itself is not among the q
-                for u in range(c):
-                    if u <= y[i]:
-                        H[y[i], u] -= C[i] * bend * q[u]
-                    else:
-                        H[u, y[i]] -= C[i] * bend * q[u]
-                H[y[i], y[i]] += C[i] * bend
+            # bend (q - e_y)(q - e_y)' where the class itself is not among the q
+            P[i, y[i]] -= C[i] * bend
+            diagonal[y[i]] += C[i] * bend
+        half = np.dot(P.T, Q)
+        H = half + half.T
+        for u in range(c):
+            H[u, u] += diagonal[u]
         if last and true < least:
             least = true
             best[:] = b
