@@ -108,6 +108,8 @@ def solve(
                     break
     except KeyboardInterrupt:
         status = INTERRUPTED
+    if best.converged and status != INTERRUPTED:
+        status = CONVERGED
     if best.model is None:
         # interrupted before the first certificate, perhaps in the middle of an update of the outputs
         point = Point(problem, *given)
@@ -121,7 +123,7 @@ def solve(
         found = alone.exact_certificate
     return Solution(
         model.weights, model.coef, found.intercept, found.upper, min(found.lower, found.upper), found.relative,
-        model.outputs, point.curvature, recorder.n_rows, CONVERGED if best.converged else status, name,
+        model.outputs, point.curvature, recorder.n_rows, status, name,
         recorder.history, model.wander,
     )  # fmt: skip
 

@@ -137,7 +137,12 @@ def compare(
     todo = [(fold, key) for fold in range(len(splits)) for key in estimators if not records.known(key, fold)]
     stack: KernelStack | None = X if stacked else None
     n_kernels = X.shape[2] if stacked else 0
-    with _progress_bar(verbose, len(todo) + 1) as show:
+
+    def found() -> Comparison:
+        rows = sorted(records.rows, key=lambda row: (list(estimators).index(row["method"]), row["fold"]))
+        return Comparison(rows, list(estimators), name, n_kernels, len(splits))
+
+    with _keeping(records, found, len(estimators) * len(splits)), _progress_bar(verbose, len(todo) + 1) as show:
         if not stacked and any(takes_stack(each) for each in estimators.values()):
             show("kernels")
             if todo:
@@ -154,8 +159,27 @@ def compare(
                 warmed_up.add(key)
             result = _fit_and_score(estimators[key], data, y, *splits[fold], scoring)
             records.add({"method": key, "fold": fold, **result})
-    rows = sorted(records.rows, key=lambda row: (list(estimators).index(row["method"]), row["fold"]))
-    return Comparison(rows, list(estimators), name, n_kernels, len(splits))
+    return found()
+
+
+@contextmanager
+def _keeping(records: Records, found: Callable[[], Comparison], total: int) -> Iterator[None]:
+    """Keep the finished fits where Ctrl-C ends the comparison: it is raised again, with the attribute `comparison`."""
+    try:
+        yield
+    except KeyboardInterrupt as interrupt:
+        if not records.rows:
+            raise
+        interrupt.comparison = found()  # type: ignore[attr-defined]
+        kept = "They are the 'comparison' of this KeyboardInterrupt (sys.last_value.comparison)."
+        if records.path is not None:
+            kept = f"They are in '{records.path}': the same call goes on from there."
+        try:
+            warnings.warn(
+                f"compare was interrupted after {len(records.rows)} of {total} fits. {kept}", UserWarning, stacklevel=4
+            )
+        finally:
+            raise interrupt
 
 
 def evaluate(kernels: Any, X: Any) -> KernelStack:
@@ -205,8 +229,6 @@ def _fit_and_score(
             model.fit(part, y[train])
             fitted = time.perf_counter()
             row |= learned(model)
-            if row["status"] == "interrupted":
-                raise KeyboardInterrupt
             row["score"] = float(check_scoring(model, scoring)(model, _samples_at(X, test), y[test]))
             row |= {"fit_time": fitted - began, "score_time": time.perf_counter() - fitted}
         row["warnings"] = sorted({str(each.message) for each in caught})

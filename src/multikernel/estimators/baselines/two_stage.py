@@ -136,6 +136,8 @@ class TwoStage(BaseMKL):
         """
         with self._begin(self._settings(callback=self.callback), samples) as settings:
             self._train_stages(samples, y, settings)
+        if self.status_ == INTERRUPTED:
+            raise KeyboardInterrupt
 
     def _train_stages(self, samples: Samples, y: np.ndarray, settings: Settings) -> None:
         weight = samples.weight
@@ -147,7 +149,12 @@ class TwoStage(BaseMKL):
             for name, each in known.items():
                 setattr(rule, name, each if each.ndim else each.item())
         else:
-            self._learn_weights(rule, gram, y, weight, settings)
+            try:
+                self._learn_weights(rule, gram, y, weight, settings)
+            except KeyboardInterrupt:
+                # a rule that keeps its best weights says so
+                if getattr(rule, "status_", None) != INTERRUPTED:
+                    raise
             if state is not None and getattr(rule, "status_", CONVERGED) != INTERRUPTED:
                 learned = {name: np.asarray(value) for name, value in vars(rule).items() if name.endswith("_")}
                 if all(value.dtype.kind in "biufU" for value in learned.values()):
@@ -171,6 +178,7 @@ class TwoStage(BaseMKL):
             estimator_=model,
             status_=getattr(rule, "status_", CONVERGED),
             gram_=GramInfo(gram.kind, str(gram.dtype), gram.nbytes),
+            **({"classes_": samples.classes} if len(samples.classes) else {}),
         )
         coef = linear_coefficients(model, gram.n_samples)
         if coef is not None:
@@ -304,7 +312,6 @@ class TwoStageClassifier(ClassifierMixin, TwoStage):
         self._check()
         samples = check_classes(self, X, y, sample_weight)
         self._fit_stages(samples, samples.codes)
-        self.classes_ = samples.classes
         return self
 
     @available_if(_inner_has("decision_function"))
