@@ -144,8 +144,7 @@ class TwoStage(BaseMKL):
         prepared = prepare(self.kernels, samples.X, weight, settings)
         gram = prepared.gram
         rule = AlignFWeights() if self.weights is None else clone(self.weights)
-        state = settings.checkpoint
-        if state is not None and (known := state.all()):
+        if (state := settings.checkpoint) is not None and (known := state.all()):
             for name, each in known.items():
                 setattr(rule, name, each if each.ndim else each.item())
         else:
@@ -180,8 +179,7 @@ class TwoStage(BaseMKL):
             gram_=GramInfo(gram.kind, str(gram.dtype), gram.nbytes),
             **({"classes_": samples.classes} if len(samples.classes) else {}),
         )
-        coef = linear_coefficients(model, gram.n_samples)
-        if coef is not None:
+        if (coef := linear_coefficients(model, gram.n_samples)) is not None:
             self.kernel_contributions_ = mean_contributions(gram, beta, coef, weight)
 
     def _learn_weights(
@@ -189,10 +187,8 @@ class TwoStage(BaseMKL):
     ) -> None:
         with telling(replace(settings, tol=getattr(rule, "tol", 0.0)), type(rule).__name__) as tell:
             # an object from elsewhere has fit(stack, y, sample_weight) alone
-            if isinstance(rule, KernelWeights):
-                rule.fit(gram, y, weight, task=self._task, callback=tell)
-            else:
-                rule.fit(gram, y, weight)
+            options = {"task": self._task, "callback": tell} if isinstance(rule, KernelWeights) else {}
+            rule.fit(gram, y, weight, **options)
 
     def _ask(self, method: str, X: Any) -> np.ndarray:
         """Return the result of a method of the predictor on new samples."""
