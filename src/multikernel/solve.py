@@ -121,9 +121,11 @@ def solve(
         found = alone.exact_certificate
         if found.relative > tol >= found.computed and alone.refresh():
             found = alone.exact_certificate
+    if found.relative <= tol and status != INTERRUPTED:
+        status = CONVERGED
     return Solution(
         model.weights, model.coef, found.intercept, found.upper, min(found.lower, found.upper), found.relative,
-        model.outputs, point.curvature, recorder.n_rows, CONVERGED if found.relative <= tol else status, name,
+        model.outputs, point.curvature, recorder.n_rows, status, name,
         recorder.history, model.wander,
     )  # fmt: skip
 

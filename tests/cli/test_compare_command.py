@@ -11,7 +11,7 @@ from problems_compare import WIDTHS, X, Y
 from typer.testing import CliRunner
 
 from multikernel.cli.app import app
-from multikernel.cli.compare_command import KERNELS, load_table, make_kernels
+from multikernel.cli.compare_command import KERNELS, drop_reason, load_table, make_kernels, run_compare
 from multikernel.inspection.methods import METHODS
 
 # ---- the command
@@ -184,3 +184,108 @@ def test_names_with_line_breaks_are_shown_in_one_line(tmp_path):
     path.write_text('a,"y\x0b1\n2"\n1,2\n')
     with pytest.raises(ValueError, match="which holds a, y 1 2"):
         load_table(path, "class")
+
+
+# ---- what it takes for columns and targets
+
+
+@pytest.fixture
+def noise(tmp_path):
+    """Noise with labels sorted by row, as a data frame writes it with its index, beside ids and a constant."""
+    pandas = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    frame = pandas.DataFrame(rng.normal(size=(120, 3)), columns=["a", "b", "c"])
+    frame["sample_id"] = 1000 + 7 * np.arange(120)
+    frame["number"] = rng.permutation(120)
+    frame["tube"] = [f"T{i:04d}" for i in range(120)]
+    frame["batch"] = "one"
+    frame["class"] = np.repeat(["healthy", "ill"], 60)
+    frame.to_csv(tmp_path / "noise.csv")
+    return tmp_path / "noise.csv"
+
+
+def test_indices_and_ids_are_dropped_and_told(noise):
+    result = invoke(noise, "--target", "class", "--methods", "uniform", "--cv", 3)
+    told = " ".join(result.output.split())
+    assert "Columns used (3): a, b, c." in told
+    for part in (
+        "Columns dropped (5): 'Unnamed: 0' (index-like: its name)",
+        "'sample_id' (id-like: its name)",
+        "'number' (index-like: consecutive whole numbers)",
+        "'tube' (id-like: another text in every row)",
+        "'batch' (constant). --keep NAME uses one nevertheless.",
+        "Task: classification, since 'class' holds 2 different labels in 120 rows.",
+    ):
+        assert part in told, part
+    data, _ = load_table(noise, "class")
+    assert data.shape == (120, 3)
+    # the order of the rows tells the class
+    assert load_table(noise, "class", keep=["number", "sample_id"])[0].shape == (120, 5)
+    assert run_compare(noise, "class", "uniform", cv=3, verbose=0).table[0]["accuracy"] < 0.7
+
+
+def test_columns_to_keep_must_be_there_and_some_must_be_left(noise, tmp_path):
+    result = invoke(noise, "--target", "class", "--keep", "sample")
+    assert result.exit_code == 2 and "The column 'sample' is not in" in result.output.replace("\n", " ")
+    (tmp_path / "ids.csv").write_text("id,class\n3,x\n5,y\n")
+    with pytest.raises(ValueError, match=r"columns to learn from. Got only 'id' \(id-like: its name\): --keep"):
+        load_table(tmp_path / "ids.csv", "class")
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "reason"),
+    [
+        ("PatientID", [4, 9, 4], "id-like: its name"),
+        ("id", [4, 9, 1], "id-like: its name"),
+        ("ID_REF", ["x", "y", "x"], "id-like: its name"),
+        ("idle", [4.0, 9.0, 2.0], ""),
+        ("lipid", [4, 9, 2], ""),
+        ("humid", [4, 9, 2], ""),
+        ("year", [2003, 2001, 2002], "index-like: consecutive whole numbers"),
+        ("year", [2003, 2001, 2003], ""),
+        ("age", [0.5, 1.5, 2.5], ""),
+        ("seen", [True, False, True], ""),
+        ("colour", ["red", "blue", "red"], ""),
+        ("empty", [None, None, None], "constant"),
+    ],
+)
+def test_reasons_to_drop_a_column(name, values, reason):
+    pandas = pytest.importorskip("pandas")
+    assert drop_reason(pandas.Series(values, name=name)) == reason
+
+
+def test_whole_numbers_are_told_as_the_task_they_are_taken_for(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    from sklearn.datasets import load_diabetes
+
+    frame = load_diabetes(as_frame=True).frame.iloc[:120]
+    frame.astype({"target": int}).to_csv(tmp_path / "diabetes.csv")
+    options = (tmp_path / "diabetes.csv", "--target", "target", "--methods", "uniform", "--cv", 2)
+    count = frame["target"].nunique()
+    told = " ".join(invoke(*options).output.split())
+    line = f"Task: regression, since 'target' holds {count} different whole numbers in 120 rows; --task classification"
+    assert line in told and "r2" in told and "accuracy" not in told
+    told = " ".join(invoke(*options, "--task", "classification").output.split())
+    assert "Task: classification, as --task says." in told and "accuracy" in told
+    frame.assign(target=frame["target"] // 100).to_csv(tmp_path / "diabetes.csv")
+    told = " ".join(invoke(*options).output.split())
+    assert "Task: classification, since 'target' holds 4 different whole numbers in 120 rows; --task regression" in told
+    wrong = invoke(*options, "--task", "ranking")
+    assert wrong.exit_code == 2 and "The option --task must be auto, classification or regression" in wrong.output
+    assert pandas.__version__
+
+
+def test_compare_takes_the_task_of_the_estimators(tmp_path):
+    from sklearn.svm import SVC, SVR
+
+    from multikernel.inspection import compare
+
+    y = np.arange(60) % 20
+    Z = np.random.default_rng(0).normal(size=(60, 3))
+    options = {"cv": 2, "verbose": 0}
+    assert compare(Z, y, ["uniform"], **options).scoring == "r2"
+    assert compare(Z, y, ["uniform"], task="classification", **options).scoring == "accuracy"
+    assert compare(Z, y, {"own": SVC()}, **options).scoring == "accuracy"
+    assert compare(Z, y % 2, {"own": SVR()}, **options).scoring == "r2"
+    with pytest.raises(ValueError, match="The 'task' parameter of compare must be one of 'auto'"):
+        compare(Z, y, ["uniform"], task="classes", **options)

@@ -1,4 +1,4 @@
-"""Ctrl-C at random moments: a usable certified model or a clean interrupt, and nothing left behind."""
+"""Ctrl-C at random moments: always raised again, what is kept is usable and certified, and nothing left behind."""
 
 from __future__ import annotations
 
@@ -91,7 +91,10 @@ def case(rng):
         return label, f"{name}, not interrupted: {whole}"
     if by_line:
         at = int(rng.integers(1, whole["lines"] + 1))
-        return label, _tell(name, f"line {at} of {whole['lines']}", in_child(raise_at_line(at, job)))
+        result = in_child(raise_at_line(at, job))
+        if result.get("end") == "done" and result.get("lines") == at:
+            result["wrong"] = "Ctrl-C was swallowed"
+        return label, _tell(name, f"line {at} of {whole['lines']}", result)
     delay = float(rng.uniform(0, spent))
     return label, _tell(name, f"{delay:.3f} of {spent:.3f} s", in_child(job, send_after(delay)))
 
@@ -104,9 +107,9 @@ def _tell(name: str, when: str, result: dict) -> str | None:
 KIND = Kind(
     "interrupts",
     "A fit of any estimator, search, path, comparison or command in a process of its own is interrupted by "
-    "Ctrl-C after a random time, or before a random line of the library. A finding is anything but a sound "
-    "certified model or a clean interrupt: another exception, a damaged model, BLAS threads still limited, a "
-    "temporary file left, results from which a second run cannot go on.",
+    "Ctrl-C after a random time, or before a random line of the library. A finding is anything but the interrupt "
+    "raised again, with no model or a sound certified one kept: a swallowed Ctrl-C, another exception, a damaged "
+    "model, BLAS threads still limited, a temporary file left, results from which a second run cannot go on.",
     share=4,
     full=400,
     case=case,

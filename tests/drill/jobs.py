@@ -41,7 +41,7 @@ def draw_job(rng, largest: int = 120) -> tuple[str, Callable[[Path], dict]]:
     def job(folder: Path) -> dict:
         model = make(name, **own)
         X, y = draw_samples(model, np.random.default_rng(seed), n, classes)
-        return attempt(lambda: fit(model, X, y), lambda: usable(model, X))
+        return attempt(lambda: require_finished(fit(model, X, y)), lambda: usable(model, X))
 
     return f"{name} {own or ''}".strip(), job
 
@@ -57,6 +57,12 @@ def attempt(run: Callable[[], object], check: Callable[[], str | None]) -> dict:
         return {"end": end, "wrong": check()}
     except Exception as error:
         return {"end": "error", "error": f"{type(error).__name__}: {error}"[:500]}
+
+
+def require_finished(model) -> None:
+    """Raise where a fit that Ctrl-C cut short returned its model as if nothing had happened."""
+    if "interrupted" in np.ravel(getattr(model, "status_", "")):
+        raise AssertionError("Ctrl-C was swallowed: fit returned an interrupted model.")
 
 
 def usable(model, X) -> str | None:

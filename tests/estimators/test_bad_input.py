@@ -454,3 +454,43 @@ def test_values_that_overflow_are_one_sentence_without_numpy_warnings():
 def test_columns_whose_squares_overflow_are_refused(model):
     with pytest.raises(ValueError, match="Kernel 'linear': the values have NaN or infinity among them"):
         model.fit(1e160 * X, Y)
+
+
+NAMED = {"wide": K, "narrow": np.exp(-np.square(X[:, :1] - X[:, :1].T)), "odd": np.outer(X[:, 1], X[:, 1])}
+
+
+def test_named_kernels_are_found_by_name_at_predict():
+    model = MKLClassifier("precomputed", C=10.0, norm=2.0).fit(stack_kernels(NAMED), Y)
+    expected = model.decision_function(stack_kernels(NAMED)[:20])
+    for order in (["odd", "wide", "narrow"], ["narrow", "odd", "wide"]):
+        turned = stack_kernels({name: NAMED[name][:20] for name in order})
+        np.testing.assert_allclose(model.decision_function(turned), expected)
+    # without names, by position
+    np.testing.assert_allclose(model.decision_function(np.stack([*NAMED.values()])[:, :20]), expected)
+    # kernels of one stack keep their names
+    stack = stack_kernels([*NAMED.values()])
+    swapped = MKLClassifier("precomputed", C=10.0, norm=2.0).fit(stack[:, :, [2, 0, 1]], Y)
+    np.testing.assert_allclose(swapped.decision_function(stack[:20]), expected, rtol=1e-2, atol=1e-2)
+
+
+@pytest.mark.parametrize("normalize", ["cosine", ["center", "cosine"]])
+def test_named_kernels_bring_their_diagonals_in_order(normalize):
+    model = MKLClassifier("precomputed", normalize=normalize).fit(stack_kernels(NAMED), Y)
+    order, diag = ["odd", "narrow", "wide"], [np.diagonal(NAMED[name])[:9] for name in ("odd", "narrow", "wide")]
+    turned = stack_kernels([NAMED[name][:9] for name in order], names=order, diag=diag)
+    np.testing.assert_allclose(model.decision_function(turned), model.decision_function(stack_kernels(NAMED)[:9]))
+
+
+@pytest.mark.parametrize(
+    ("names", "got"),
+    [
+        (["wide", "odd"], r"lacks 'narrow'\."),
+        (["wide", "narrow", "other"], r"lacks 'odd' and adds 'other'\."),
+        (["wide", "narrow", "odd", "other"], r"adds 'other'\."),
+    ],
+)
+def test_named_kernels_that_lack_or_add_one_are_refused(names, got):
+    model = MKLClassifier("precomputed").fit(stack_kernels(NAMED), Y)
+    what = r"X must hold the kernels 'wide', 'narrow', 'odd', as the stack .*fitted on\. Got a stack that "
+    with pytest.raises(ValueError, match=what + got):
+        model.predict(stack_kernels([K] * len(names), names=names))

@@ -3,12 +3,13 @@
 import pickle
 import sys
 import tracemalloc
+import warnings
 
 import numpy as np
 import pytest
+from interrupted import interrupted
 from problems_classifier import KERNELS, TIGHT, X, Y
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 from sklearn.utils import estimator_html_repr
 
@@ -127,11 +128,9 @@ class Impatient(Newton):
 
 
 def test_an_interruption_keeps_the_best_certified_model():
-    with pytest.warns(
-        ConvergenceWarning,
-        match=r"was interrupted after 2 iterations\. The model returned is the best one found",
-    ):
-        model = MKLClassifier(KERNELS, solver=Impatient(), tol=1e-9).fit(X, Y)
+    model = MKLClassifier(KERNELS, solver=Impatient(), tol=1e-9)
+    with interrupted(r"was interrupted after 2 iterations\. The model kept is the best one found"):
+        model.fit(X, Y)
     assert model.status_ == "interrupted" and model.n_iter_ == 2
     best = MKLClassifier(KERNELS, **TIGHT).fit(X, Y)
     assert model.dual_objective_ <= best.objective_ <= model.objective_ + 1e-9
@@ -140,11 +139,27 @@ def test_an_interruption_keeps_the_best_certified_model():
 
 def test_an_interruption_ends_all_problems():
     y = np.array([0, 1, 2])[np.arange(60) % 3]
-    with pytest.warns(ConvergenceWarning, match="interrupted on the problem '. and the rest'"):
-        model = MKLClassifier(KERNELS, multiclass="ovr", solver=Impatient(), tol=1e-9).fit(X, y)
+    model = MKLClassifier(KERNELS, multiclass="ovr", solver=Impatient(), tol=1e-9)
+    with interrupted("interrupted on the problem '. and the rest'"):
+        model.fit(X, y)
     assert model.status_ == ["interrupted"] * 3
     assert model.n_iter_.tolist() == [2, 0, 0]
     assert model.predict(X).shape == y.shape
+
+
+def test_an_interruption_is_raised_again_where_warnings_are_errors():
+    model = MKLClassifier(KERNELS, solver=Impatient(), tol=1e-9)
+    with warnings.catch_warnings(), pytest.raises(KeyboardInterrupt):
+        warnings.simplefilter("error")
+        model.fit(X, Y)
+    assert model.status_ == "interrupted" and model.duality_gap_ < np.inf
+
+
+def test_an_interruption_ends_a_search_of_scikit_learn():
+    search = GridSearchCV(MKLClassifier(KERNELS, solver=Impatient(), tol=1e-9), {"C": [0.1, 1.0]}, cv=2)
+    with interrupted("The model kept is"):
+        search.fit(X, Y)
+    assert not hasattr(search, "cv_results_")
 
 
 def test_rich_is_not_needed_to_fit(monkeypatch):

@@ -5,6 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
+from interrupted import interrupted
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
@@ -57,11 +58,10 @@ def stop_at(monkeypatch, owner, name, number, before=None):
 def test_easymkl_interrupted_in_its_second_stage_is_the_machine_of_the_first(monkeypatch):
     whole = EasyMKLClassifier(KERNELS, tol=1e-2).fit(X, TWO)
     stop_at(monkeypatch, Machine, "fit", 2)
-    sentence = (
-        "EasyMKLClassifier was interrupted after the second stage of 0 of 1 problem. The model returned has equal"
-    )
-    with pytest.warns(ConvergenceWarning, match=sentence):
-        model = EasyMKLClassifier(KERNELS, tol=1e-2).fit(X, TWO)
+    sentence = "EasyMKLClassifier was interrupted after the second stage of 0 of 1 problem. The model kept has equal"
+    model = EasyMKLClassifier(KERNELS, tol=1e-2)
+    with interrupted(sentence):
+        model.fit(X, TWO)
     assert model.status_ == "interrupted" and whole.status_ == "converged" and model.duality_gap_ <= 1e-2
     np.testing.assert_array_equal(model.weights_, 0.25)
     monkeypatch.undo()
@@ -83,13 +83,15 @@ def test_easymkl_interrupted_before_it_has_points_is_not_fitted(monkeypatch):
 
 def test_easymkl_interrupted_between_two_solves_keeps_the_rougher_one(monkeypatch):
     stop_at(monkeypatch, Machine, "fit", 2, before=lambda machine, K, start, tol: (machine, K, start, 0.5))
-    with pytest.warns(ConvergenceWarning, match="after the second stage of 0 of 1 problem"):
-        model = EasyMKLClassifier(KERNELS, tol=1e-6).fit(X, TWO)
+    model = EasyMKLClassifier(KERNELS, tol=1e-6)
+    with interrupted("after the second stage of 0 of 1 problem"):
+        model.fit(X, TWO)
     assert model.status_ == "interrupted" and model.n_iter_ == 1
     monkeypatch.undo()
     stop_at(monkeypatch, Machine, "fit", 2)
-    with pytest.warns(ConvergenceWarning, match="interrupted"):
-        finer = EasyMKLClassifier(KERNELS, tol=1e-2).fit(X, TWO)
+    finer = EasyMKLClassifier(KERNELS, tol=1e-2)
+    with interrupted("interrupted"):
+        finer.fit(X, TWO)
     assert model.duality_gap_ > 1e-2 >= finer.duality_gap_
     assert model.dual_objective_ <= finer.objective_ and finer.dual_objective_ <= model.objective_
 
@@ -104,8 +106,9 @@ def test_easymkl_interrupted_between_two_solves_of_the_second_stage_keeps_its_we
         return machine, K, start, 0.5 if len(count) == 2 else tol
 
     stop_at(monkeypatch, Machine, "fit", 3, before=rougher)
-    with pytest.warns(ConvergenceWarning, match="after the second stage of 1 of 1 problem. The model"):
-        model = EasyMKLClassifier(KERNELS, tol=1e-3).fit(X, TWO)
+    model = EasyMKLClassifier(KERNELS, tol=1e-3)
+    with interrupted("after the second stage of 1 of 1 problem. The model"):
+        model.fit(X, TWO)
     np.testing.assert_array_equal(model.weights_, whole.weights_)
     assert model.status_ == "interrupted" and model.duality_gap_ > 1e-3
     assert model.dual_objective_ <= whole.objective_ and whole.dual_objective_ <= model.objective_
@@ -115,8 +118,9 @@ def test_easymkl_interrupted_among_several_classes_ends_all_of_them(monkeypatch)
     whole = EasyMKLClassifier(KERNELS, tol=1e-2).fit(X, THREE)
     # three problems in the first stage, one in the second
     stop_at(monkeypatch, easymkl, "nearest_points", 5)
-    with pytest.warns(ConvergenceWarning, match="was interrupted after the second stage of 1 of 3 problems"):
-        model = EasyMKLClassifier(KERNELS, tol=1e-2).fit(X, THREE)
+    model = EasyMKLClassifier(KERNELS, tol=1e-2)
+    with interrupted("was interrupted after the second stage of 1 of 3 problems"):
+        model.fit(X, THREE)
     assert model.status_ == ["converged", "interrupted", "interrupted"]
     assert model.objective_[0] == whole.objective_[0] and model.duality_gap_.max() <= 1e-2
     np.testing.assert_array_equal(model.weights_[0], whole.weights_[0])
@@ -140,8 +144,9 @@ def test_lp_beta_interrupted_among_its_kernels_is_that_of_the_kernels_before(mon
     options = {"per_class": per_class, "gram": storage, "n_jobs": 1}
     few = LPBetaClassifier(KERNELS[:2], **options).fit(X, THREE)
     stop_at(monkeypatch, lpbeta._Machines, "train", 3)
-    with pytest.warns(ConvergenceWarning, match="was interrupted after the machines of 2 of 4 kernels. The model"):
-        model = LPBetaClassifier(KERNELS, **options).fit(X, THREE)
+    model = LPBetaClassifier(KERNELS, **options)
+    with interrupted("was interrupted after the machines of 2 of 4 kernels. The model"):
+        model.fit(X, THREE)
     assert model.status_ == "interrupted" and few.status_ == "converged"
     np.testing.assert_allclose(model.weights_[..., :2], few.weights_)
     assert not model.weights_[..., 2:].any() and model.weights_.shape[-1] == 4
@@ -176,8 +181,9 @@ def test_an_interruption_stops_all_threads(monkeypatch):
 
     monkeypatch.setattr(lpbeta._Machines, "train", impatient)
     many = [RBF(gamma=0.1 * (j + 1)) for j in range(24)]
-    with pytest.warns(ConvergenceWarning, match="machines of [1-9] of 24 kernels"):
-        model = LPBetaClassifier(many, gram="dense", n_jobs=2).fit(X, TWO)
+    model = LPBetaClassifier(many, gram="dense", n_jobs=2)
+    with interrupted("machines of [1-9] of 24 kernels"):
+        model.fit(X, TWO)
     assert len(mine) == 2 and len(others) <= 3
     assert np.count_nonzero(~np.isnan(model.C_)) == 1 + len(others)
     np.testing.assert_allclose(model.weights_.sum(), 1.0)
@@ -189,10 +195,9 @@ def test_an_interruption_stops_all_threads(monkeypatch):
 def test_lp_beta_interrupted_while_it_chooses_nu_takes_the_best_so_far(monkeypatch, number, done, taken):
     given = (0.2, 0.9, 0.5)
     stop_at(monkeypatch, lpbeta, "solve_lp_beta", number)
-    with pytest.warns(
-        ConvergenceWarning, match=f"after {done} of 5 folds that choose nu. The model returned takes {taken}"
-    ):
-        model = LPBetaClassifier(KERNELS, nu=given).fit(X, TWO)
+    model = LPBetaClassifier(KERNELS, nu=given)
+    with interrupted(f"after {done} of 5 folds that choose nu. The model kept takes {taken}"):
+        model.fit(X, TWO)
     assert model.status_ == "interrupted" and not np.isnan(model.C_).any()
     assert model.nu_ in given if done else model.nu_ == 0.9
     monkeypatch.undo()
@@ -219,8 +224,9 @@ def test_pairs_interrupted_after_a_certificate_keep_the_best_weights(monkeypatch
     best = TwoStageClassifier(KERNELS, **options).fit(X, TWO)
     stop_at(monkeypatch, pairs, "ascend_pairs", 8)
     sentence = "BinaryMKLWeights was interrupted after 7 sweeps. The weights are the best found, certified to within"
-    with pytest.warns(ConvergenceWarning, match=sentence):
-        model = TwoStageClassifier(KERNELS, **options).fit(X, TWO)
+    model = TwoStageClassifier(KERNELS, **options)
+    with interrupted(sentence):
+        model.fit(X, TWO)
     assert best.status_ == "converged" and model.status_ == model.weights_estimator_.status_ == "interrupted"
     rule, optimum = model.weights_estimator_, best.weights_estimator_.objective_
     assert rule.n_iter_ == 7 and rule.duality_gap_ > 1e-9
@@ -248,8 +254,9 @@ def test_validated_scores_interrupted_are_those_of_the_kernels_before(monkeypatc
     weights = rule(SVC(kernel="precomputed"), cv=3)
     few = TwoStageClassifier(kernels[:3], weights=weights, n_jobs=1).fit(X, TWO)
     stop_at(monkeypatch, SVC, "score", 11)
-    with pytest.warns(ConvergenceWarning, match=f"{rule.__name__} was interrupted after 3 of 4 kernels. The weights"):
-        model = TwoStageClassifier(kernels, weights=weights, n_jobs=1).fit(X, TWO)
+    model = TwoStageClassifier(kernels, weights=weights, n_jobs=1)
+    with interrupted(f"{rule.__name__} was interrupted after 3 of 4 kernels. The weights"):
+        model.fit(X, TWO)
     assert model.status_ == "interrupted"
     np.testing.assert_allclose(model.weights_, [*few.weights_, 0.0])
     scores = model.weights_estimator_.scores_

@@ -104,17 +104,49 @@ def test_failures_are_tried_again(tmp_path, monkeypatch):
     assert quiet(["joint"], results=path).table[0]["splits"] == 3
 
 
-def test_an_interrupted_fit_is_not_a_result(tmp_path, monkeypatch):
+def impatient(monkeypatch, number):
+    """Let the fit of this number of MKLClassifier be interrupted after its first iteration; return how many began."""
+    fit, count = MKLClassifier.fit, []
+
+    def interrupted(self, *args, **kwargs):
+        count.append(1)
+        if len(count) == number:
+            self.callback = raise_interrupt
+        return fit(self, *args, **kwargs)
+
+    monkeypatch.setattr(MKLClassifier, "fit", interrupted)
+    return count
+
+
+def raise_interrupt(row):
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("grid", [None, {"C": [0.1, 1.0]}])
+def test_an_interrupted_fit_is_not_a_result(tmp_path, monkeypatch, grid):
     path = tmp_path / "results.jsonl"
-
-    def stop(self, *args, **kwargs):
-        self.status_ = "interrupted"
-        return self
-
-    monkeypatch.setattr(MKLClassifier, "fit", stop)
+    impatient(monkeypatch, 2)
     with pytest.raises(KeyboardInterrupt):
-        quiet(["joint"], results=path)
+        quiet(["joint"], results=path, grid=grid)
     assert len(path.read_text().splitlines()) == 1
+
+
+def test_an_interrupted_comparison_keeps_its_finished_fits(tmp_path, monkeypatch):
+    # a first fit on few samples, a finished one, and the one that is interrupted
+    with monkeypatch.context() as patch:
+        impatient(patch, 3)
+        with pytest.raises(KeyboardInterrupt) as raised, pytest.warns(UserWarning, match="after 1 of 3 fits. They are"):
+            quiet(["joint"])
+    (row,) = raised.value.comparison.table
+    assert row["splits"] == 1 and np.isfinite(row["accuracy"])
+    path = tmp_path / "results.jsonl"
+    with monkeypatch.context() as patch:
+        impatient(patch, 3)
+        with pytest.raises(KeyboardInterrupt), pytest.warns(UserWarning, match="the same call goes on from there"):
+            quiet(["joint"], results=path)
+    assert len(path.read_text().splitlines()) == 2
+    count = impatient(monkeypatch, 0)
+    assert quiet(["joint"], results=path).table[0]["splits"] == 3 and len(count) == 3
 
 
 def test_fingerprints_tell_values_apart():

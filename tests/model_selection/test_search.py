@@ -1,10 +1,12 @@
 """The searches choose as GridSearchCV does."""
 
 import pickle
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
 import sklearn
+from interrupted import interrupted
 from joblib import parallel_config
 from problems_search import CS, CV, EXACT, FIXED, KERNELS, STACK, WEIGHT, N, T, X, Y, compare, cosine_of
 from scipy import sparse
@@ -23,6 +25,8 @@ from sklearn.model_selection import (
 
 from multikernel import MKLClassifier, MKLClassifierCV, MKLRegressor, MKLRegressorCV, stack_kernels
 from multikernel.kernels import RBF, Linear
+from multikernel.model_selection import folds
+from multikernel.solvers.newton import Newton
 
 BOTH = [RBF(), RBF(width=2.0), ("line", Linear(), [0, 2])]
 CLASSIFIERS = {
@@ -295,6 +299,47 @@ def test_a_search_interrupted_before_its_model_is_not_fitted(monkeypatch):
         search.fit(X, Y)
     with pytest.raises(NotFittedError):
         search.predict(X)
+
+
+@pytest.mark.parametrize("at_once", [False, True])
+def test_an_interrupted_search_keeps_its_finished_folds(monkeypatch, at_once):
+    run, whole = folds.run_fold, MKLClassifierCV(FIXED, Cs=CS, cv=CV).fit(X, Y)
+
+    def stop(job, rows, test, fold=0):
+        if fold == 2:
+            raise KeyboardInterrupt
+        return run(job, rows, test, fold)
+
+    monkeypatch.setattr(folds, "run_fold", stop)
+    search = MKLClassifierCV(FIXED, Cs=CS, cv=CV)
+    context = parallel_config("threading", n_jobs=2) if at_once else nullcontext()
+    with context, interrupted(r"was interrupted after 2 of 3 folds\. cv_results_ and best_params_ are those of"):
+        search.fit(X, Y)
+    assert search.n_splits_ == 2 and "split2_test_score" not in search.cv_results_
+    for key in ("params", "split0_test_score", "split1_test_score"):
+        np.testing.assert_array_equal(search.cv_results_[key], whole.cv_results_[key])
+    np.testing.assert_array_equal(search.weights_path_, whole.weights_path_[:2])
+    assert search.best_params_ in search.cv_results_["params"]
+    with pytest.raises(NotFittedError):
+        search.predict(X)
+
+
+def test_a_search_interrupted_in_its_last_training_keeps_the_model():
+    count = []
+
+    class Impatient(Newton):
+        def step(self, point, state, certificate):
+            if point.problem.gram.n_samples == len(X):
+                count.append(1)
+                if len(count) == 2:
+                    raise KeyboardInterrupt
+            return super().step(point, state, certificate)
+
+    search = MKLClassifierCV(FIXED, Cs=CS, cv=CV, solver=Impatient(), tol=1e-9)
+    with interrupted("MKLClassifier was interrupted after .*The model kept is the best one found"):
+        search.fit(X, Y)
+    assert search.n_splits_ == 3 and search.status_ == "interrupted" and search.refit_time_ > 0
+    assert search.predict(X).shape == Y.shape and search.best_estimator_.duality_gap_ == search.duality_gap_
 
 
 @pytest.mark.filterwarnings("error::RuntimeWarning")

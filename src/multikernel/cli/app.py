@@ -41,6 +41,8 @@ def compare(
     kernels: str = typer.Option("rbf", help="Kernels: rbf, linear, polynomial, laplacian, cosine."),
     widths: str = typer.Option("", help="Widths w of the Gaussian kernels exp(-|x - z|^2 / w), separated by commas."),
     factors: str = typer.Option("", help="Instead of widths: multiples of the median distance."),
+    task: str = typer.Option("auto", help="auto, classification or regression: what the targets are."),
+    keep: str = typer.Option("", help="Columns to use although they look like ids, an index or a constant."),
     cv: int = typer.Option(5, min=2, help="Folds."),
     scoring: str | None = typer.Option(None, help="Any scorer of scikit-learn; accuracy or r2 by default."),
     cost: str = typer.Option("", "--C", help="Cost of the losses; of several, inner cross-validation chooses one."),
@@ -68,7 +70,8 @@ def compare(
             raise ValueError("The data are missing: multikernel compare data.csv --target y --methods uniform,mkl.")
         found = run_compare(
             data, target, methods, kernels, widths, factors, cv, scoring, cost, normalize, sample, seed, standardize,
-            output, resume, 0 if quiet else 1,
+            output, resume, 0 if quiet else 1, task, keep,
+            lambda line: console.print(line, highlight=False, soft_wrap=True, markup=False),
         )  # fmt: skip
     except (ValueError, OSError, MemoryError) as error:
         typer.echo(f"Error: {error}", err=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,13 @@ from multikernel.inspection.methods import did_you_mean
 KERNELS = ("rbf", "linear", "polynomial", "laplacian", "cosine")
 
 
-def load_table(path: Path, target: str, standardize: bool = True) -> tuple[Any, np.ndarray]:
+def load_table(
+    path: Path,
+    target: str,
+    standardize: bool = True,
+    keep: Sequence[str] = (),
+    tell: Callable[[str], None] = lambda line: None,
+) -> tuple[Any, np.ndarray]:
     """Read samples and targets from a CSV or an npz file.
 
     Parameters
@@ -25,6 +32,11 @@ def load_table(path: Path, target: str, standardize: bool = True) -> tuple[Any, 
         The column, or the array, of the targets.
     standardize : bool
         Whether to scale every column of samples to mean zero and variance one.
+    keep : sequence of str
+        Columns of a table that are used whatever they look like; others that look like an index or an id, or are
+        constant, are dropped.
+    tell : callable
+        Told in a line each which columns are used, and which are dropped and why.
 
     Returns
     -------
@@ -52,6 +64,7 @@ def load_table(path: Path, target: str, standardize: bool = True) -> tuple[Any, 
     if not len(frame) or not len(frame.columns):
         got = f"{len(frame)} rows and {len(frame.columns)} columns"
         raise ValueError(f"The file '{path}' must hold samples and columns beside '{target}'. Got {got}.")
+    frame = frame[_chosen(frame, keep, path, tell)]
     if y.isna().any():
         raise ValueError(f"The column '{target}' of '{path}' must not have gaps. Got {int(y.isna().sum())} of them.")
     gaps = frame.columns[frame.isna().any()].tolist()
@@ -61,6 +74,46 @@ def load_table(path: Path, target: str, standardize: bool = True) -> tuple[Any, 
     if not np.isfinite(X).all():
         raise ValueError(f"The columns of '{path}' must hold finite numbers or words. Got infinity.")
     return _scaled(X, standardize), y.to_numpy()
+
+
+def _chosen(frame: Any, keep: Sequence[str], path: Path, tell: Callable[[str], None]) -> list[str]:
+    """Return the columns to use; tell which, and which are dropped and why."""
+    absent = [name for name in keep if name not in frame.columns]
+    if absent:
+        raise ValueError(_absent("column", absent[0], list(map(str, frame.columns)), path))
+    why = {name: reason for name in frame.columns if name not in keep and (reason := drop_reason(frame[name]))}
+    used = [name for name in frame.columns if name not in why]
+    dropped = ", ".join(f"'{name}' ({reason})" for name, reason in why.items())
+    if not used:
+        raise ValueError(f"The file '{path}' must hold columns to learn from. Got only {dropped}: --keep uses them.")
+    shown = ", ".join(map(str, used[:12])) + (f" and {len(used) - 12} more" if len(used) > 12 else "")
+    tell(f"Columns used ({len(used)}): {shown}.")
+    if why:
+        tell(f"Columns dropped ({len(why)}): {dropped}. --keep NAME uses one nevertheless.")
+    return used
+
+
+def drop_reason(column: Any) -> str:
+    """Return why a column of a table tells nothing about its samples; empty where it may.
+
+    Parameters
+    ----------
+    column : Series
+        The column, with its name.
+    """
+    values, name = column.dropna(), str(column.name)
+    if values.nunique() < 2:
+        return "constant"
+    if re.fullmatch(r"(Unnamed: \d+|index|row|row_?(number|names?))", name, re.IGNORECASE):
+        return "index-like: its name"
+    if re.search(r"(^|[_\W])(id|uuid|guid)($|[_\W])", name, re.IGNORECASE) or re.search(r"[a-z]I[Dd]$", name):
+        return "id-like: its name"
+    distinct = values.nunique() == len(values)
+    if values.dtype.kind in "iu" and distinct and int(values.max()) - int(values.min()) == len(values) - 1:
+        return "index-like: consecutive whole numbers"
+    if values.dtype.kind not in "biufc" and distinct:
+        return "id-like: another text in every row"
+    return ""
 
 
 def _separator(path: Path) -> str:
@@ -159,21 +212,27 @@ def run_compare(
     output: Path | None = None,
     resume: bool = True,
     verbose: int = 1,
+    task: str = "auto",
+    keep: str = "",
+    tell: Callable[[str], None] = lambda line: None,
 ) -> Any:
     """Read the data, compare the methods, write the results; return the comparison.
 
     Parameters are those of the command (`multikernel.cli.app.compare`). ``output`` gets results.jsonl, table.csv,
-    fits.csv and comparison.png; among several values of C each method chooses by inner cross-validation.
+    fits.csv and comparison.png; among several values of C each method chooses by inner cross-validation. ``tell`` is
+    told which columns are used and dropped, and which task the targets are taken for.
     """
     from sklearn.model_selection import KFold, StratifiedKFold
-    from sklearn.utils.multiclass import type_of_target
 
     from multikernel.inspection import compare
+    from multikernel.inspection.methods import TASKS, choose_task
 
     costs = numbers(C, "--C")
     if output is not None and output.exists() and not output.is_dir():
         raise ValueError(f"The option --output must be a folder. Got the file '{output}' instead.")
-    X, y = load_table(path, target, standardize)
+    if task not in TASKS:
+        raise ValueError(f"The option --task must be {', '.join(TASKS[:-1])} or {TASKS[-1]}. Got {task!r} instead.")
+    X, y = load_table(path, target, standardize, words(keep), tell)
     if sample is not None and sample < len(y):
         rows = np.sort(np.random.default_rng(seed).permutation(len(y))[:sample])
         X, y = X[rows], y[rows]
@@ -182,14 +241,28 @@ def run_compare(
         params["normalize"] = None if normalize == "none" else words(normalize)
     if len(costs) == 1:
         params["C"] = costs[0]
-    stratify = type_of_target(y) in ("binary", "multiclass")
+    taken = choose_task(y, task=task)
+    tell(_task_line(y, target, taken, task))
     found = compare(
         X, y, words(methods),
         kernels=make_kernels(words(kernels), numbers(widths, "--widths"), numbers(factors, "--factors")),
-        cv=(StratifiedKFold if stratify else KFold)(cv, shuffle=True, random_state=seed),
+        task=taken,
+        cv=(StratifiedKFold if taken == "classification" else KFold)(cv, shuffle=True, random_state=seed),
         scoring=scoring, params=params, grid={"C": costs} if len(costs) > 1 else None,
         results=None if output is None else output / "results.jsonl", resume=resume, verbose=verbose,
     )  # fmt: skip
     if output is not None:
         found.save(output)
     return found
+
+
+def _task_line(y: np.ndarray, target: str, taken: str, task: str) -> str:
+    """Say for which task the targets are taken and, where that was a guess, what else they may be."""
+    if task != "auto":
+        return f"Task: {taken}, as --task says."
+    numbers, count = y.dtype.kind in "iuf", len(np.unique(y))
+    whole = numbers and bool(np.all(y == np.floor(y)))
+    held = f"{count} different {'whole numbers' if whole else 'numbers' if numbers else 'labels'} in {len(y)} rows"
+    other = "regression" if taken == "classification" else "classification"
+    hint = f"; --task {other} takes them for {'numbers' if other == 'regression' else 'classes'}" if whole else ""
+    return f"Task: {taken}, since '{target}' holds {held}{hint}."

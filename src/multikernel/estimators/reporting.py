@@ -1,9 +1,9 @@
-"""Warnings about models that did not reach their gap."""
+"""Warnings about models that did not reach their gap, and Ctrl-C, which is raised again once a model is kept."""
 
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Any, NoReturn
 
 from sklearn.exceptions import ConvergenceWarning
 
@@ -16,11 +16,28 @@ FINISHED = frozenset((CONVERGED, SETTLED))
 
 
 def warn_unfinished(estimator: Any, fit: Fit) -> None:
-    """Warn of problems that did not reach their gap: what happened, likely causes, what to try."""
+    """Warn of problems that did not reach their gap: what happened, likely causes, what to try.
+
+    Ctrl-C is raised again: whatever called the fit ends as well, and does not take the model for a finished one.
+    """
+    sentences = []
     for target, solution in zip(fit.targets, fit.solutions, strict=True):
         if solution.status not in FINISHED:
             where = f" on the problem {target.label!r}" if len(fit.targets) > 1 else ""
-            warnings.warn(_sentence(estimator, where, solution), ConvergenceWarning, stacklevel=4)
+            sentences.append(_sentence(estimator, where, solution))
+    if INTERRUPTED in [solution.status for solution in fit.solutions]:
+        end_interrupted(*sentences)
+    for sentence in sentences:
+        warnings.warn(sentence, ConvergenceWarning, stacklevel=4)
+
+
+def end_interrupted(*sentences: str) -> NoReturn:
+    """Warn what Ctrl-C has left, and raise it again, also where warnings are errors."""
+    try:
+        for sentence in sentences:
+            warnings.warn(sentence, ConvergenceWarning, stacklevel=4)
+    finally:
+        raise KeyboardInterrupt
 
 
 def _sentence(estimator: Any, where: str, solution: Solution) -> str:
@@ -28,10 +45,11 @@ def _sentence(estimator: Any, where: str, solution: Solution) -> str:
         type(estimator).__name__,
         f"{solution.n_iter} iteration{'s' if solution.n_iter != 1 else ''}",
     )
-    worth = f"The model returned is the best one found, certified to within a relative gap of {solution.gap:.2g}."
+    certified = f"certified to within a relative gap of {solution.gap:.2g}."
+    worth = f"The model returned is the best one found, {certified}"
     if solution.status == INTERRUPTED:
         stays = "" if estimator.checkpoint is None else " Its checkpoint stays: the same call goes on from there."
-        return f"{owner} was interrupted{where} after {steps}. {worth}{stays}"
+        return f"{owner} was interrupted{where} after {steps}. The model kept is the best one found, {certified}{stays}"
     costly = cheaper = ""
     if hasattr(estimator, "C"):
         costly, cheaper = f"C={estimator.C:g} is very large, or ", "a smaller C or "

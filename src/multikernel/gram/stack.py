@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from multikernel.gram.dense_loops import read_only
+from multikernel.gram.names import numbered_names
 from multikernel.gram.slices import (
     as_slice,
     axis_positions,
@@ -35,7 +36,8 @@ def stack_kernels(kernels: Any, *, names: Sequence[str] | None = None, diag: Any
         other arrays with ``__dlpack__`` (CuPy, JAX) stay on their device, where ``gram="torch"`` reads them; arrays of
         Dask stay with their workers, where ``gram="dask"`` reads them.
     names : list of str, optional
-        One name per kernel; ``"kernel_0"``, ``"kernel_1"``, ... when left out.
+        One name per kernel; ``"kernel_0"``, ``"kernel_1"``, ... when left out. Models find their kernels in another
+        stack by name, and by position where one of the two stacks was made without names.
     diag : array (p, n_rows), optional
         k(x, x) of the rows, for normalisers that need it at test time (``"cosine"``). Stacks made of square
         symmetric matrices know it already.
@@ -72,7 +74,7 @@ def stack_kernels(kernels: Any, *, names: Sequence[str] | None = None, diag: Any
     data, kind = as_held(kernels)
     p, (n_rows, n_columns) = len(data), data[0].shape
     if names is None:
-        names = [f"kernel_{k}" for k in range(p)]
+        names = numbered_names(p)
     elif isinstance(names, str) or not hasattr(names, "__len__") or len(names) != p or len(set(names)) != p:
         raise ValueError(
             f"The 'names' parameter of stack_kernels must be {p} different names, one per kernel. "

@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 from sklearn.metrics import check_scoring, get_scorer_names
-from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import _num_samples
 
 from multikernel.estimators.splits import splits_of
@@ -27,7 +26,7 @@ from multikernel.estimators.validation import check_labels
 from multikernel.gram.stack import KernelStack, stack_kernels
 from multikernel.gram.storage import storage_dtype
 from multikernel.inspection.comparison import Comparison
-from multikernel.inspection.methods import did_you_mean, learned, make_methods, takes_stack
+from multikernel.inspection.methods import TASKS, choose_task, did_you_mean, learned, make_methods, takes_stack
 from multikernel.inspection.records import Records, fingerprint
 from multikernel.kernels.bank import KernelBank, take_rows
 from multikernel.kernels.base import is_integer
@@ -43,6 +42,7 @@ def compare(
     methods: Mapping[str, Any] | Sequence[str] = ("uniform", "alignf", "mkl", "l2"),
     *,
     kernels: Any = "rbf",
+    task: str = "auto",
     cv: Any = 5,
     scoring: Any = None,
     params: Mapping[str, Any] | None = None,
@@ -67,6 +67,9 @@ def compare(
         takes the kernels that all share; one with kernels of its own, or without any, takes X.
     kernels : "rbf", kernel or list, default="rbf"
         The kernels, as for `MKLClassifier`; not used where X holds them.
+    task : {"auto", "classification", "regression"}, default="auto"
+        What y is. "auto" takes the task of the estimators where ``methods`` is a dict; else numbers with fractions, and
+        whole numbers of which there are more than the root of the number of samples, for a regression.
     cv : int, splitter or iterable, default=5
         Splits, as in scikit-learn; stratified for classes.
     scoring : str, callable or None, default=None
@@ -108,6 +111,7 @@ def compare(
     for key, value, right, what in (
         ("inner_cv", inner_cv, is_integer(inner_cv) and inner_cv >= 2, "an integer of at least 2"),
         ("results", results, results is None or isinstance(results, str | os.PathLike), "None or a path"),
+        ("task", task, isinstance(task, str) and task in TASKS, f"one of {', '.join(map(repr, TASKS))}"),
         ("resume", resume, isinstance(resume, bool), "True or False"),
         (
             "verbose",
@@ -122,7 +126,7 @@ def compare(
     X = X if hasattr(X, "shape") else np.asarray(X)
     n = len(X) if stacked else _num_samples(X)
     y = check_labels("compare", y, n)
-    classification = type_of_target(y) in ("binary", "multiclass")
+    classification = choose_task(y, methods, task) == "classification"
     estimators = make_methods(methods, classification, stacked, params, grid, inner_cv)
     splits = splits_of("compare", cv, y, classification, groups=groups)
     _check_scoring(scoring)
@@ -137,7 +141,12 @@ def compare(
     todo = [(fold, key) for fold in range(len(splits)) for key in estimators if not records.known(key, fold)]
     stack: KernelStack | None = X if stacked else None
     n_kernels = X.shape[2] if stacked else 0
-    with _progress_bar(verbose, len(todo) + 1) as show:
+
+    def found() -> Comparison:
+        rows = sorted(records.rows, key=lambda row: (list(estimators).index(row["method"]), row["fold"]))
+        return Comparison(rows, list(estimators), name, n_kernels, len(splits))
+
+    with _keeping(records, found, len(estimators) * len(splits)), _progress_bar(verbose, len(todo) + 1) as show:
         if not stacked and any(takes_stack(each) for each in estimators.values()):
             show("kernels")
             if todo:
@@ -150,12 +159,31 @@ def compare(
             show(f"{key}, split {fold + 1} of {len(splits)}")
             data = stack if takes_stack(estimators[key]) else X
             if key not in warmed_up:
-                _warm_up(estimators[key], data, y, splits[fold][0])
+                _warm_up(estimators[key], data, y, splits[fold][0], classification)
                 warmed_up.add(key)
             result = _fit_and_score(estimators[key], data, y, *splits[fold], scoring)
             records.add({"method": key, "fold": fold, **result})
-    rows = sorted(records.rows, key=lambda row: (list(estimators).index(row["method"]), row["fold"]))
-    return Comparison(rows, list(estimators), name, n_kernels, len(splits))
+    return found()
+
+
+@contextmanager
+def _keeping(records: Records, found: Callable[[], Comparison], total: int) -> Iterator[None]:
+    """Keep the finished fits where Ctrl-C ends the comparison: it is raised again, with the attribute `comparison`."""
+    try:
+        yield
+    except KeyboardInterrupt as interrupt:
+        if not records.rows:
+            raise
+        interrupt.comparison = found()  # type: ignore[attr-defined]
+        kept = "They are the 'comparison' of this KeyboardInterrupt (sys.last_value.comparison)."
+        if records.path is not None:
+            kept = f"They are in '{records.path}': the same call goes on from there."
+        try:
+            warnings.warn(
+                f"compare was interrupted after {len(records.rows)} of {total} fits. {kept}", UserWarning, stacklevel=4
+            )
+        finally:
+            raise interrupt
 
 
 def evaluate(kernels: Any, X: Any) -> KernelStack:
@@ -182,9 +210,9 @@ def _parameters(estimator: Any) -> list[tuple[str, str]]:
     return sorted((key, repr(value)) for key, value in estimator.get_params().items())
 
 
-def _warm_up(estimator: Any, X: Any, y: np.ndarray, train: np.ndarray) -> None:
+def _warm_up(estimator: Any, X: Any, y: np.ndarray, train: np.ndarray, classification: bool) -> None:
     """Fit a few samples, so that no training time includes compiling and importing."""
-    kinds = np.unique(y[train]) if type_of_target(y) in ("binary", "multiclass") else ()
+    kinds = np.unique(y[train]) if classification else ()
     few = [train[y[train] == kind][:_WARM_UP_SAMPLES] for kind in kinds] or [train[:_WARM_UP_SAMPLES]]
     _fit_and_score(estimator, X, y, np.concatenate(few), few[0], None)
 
@@ -205,8 +233,6 @@ def _fit_and_score(
             model.fit(part, y[train])
             fitted = time.perf_counter()
             row |= learned(model)
-            if row["status"] == "interrupted":
-                raise KeyboardInterrupt
             row["score"] = float(check_scoring(model, scoring)(model, _samples_at(X, test), y[test]))
             row |= {"fit_time": fitted - began, "score_time": time.perf_counter() - fitted}
         row["warnings"] = sorted({str(each.message) for each in caught})

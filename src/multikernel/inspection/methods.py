@@ -7,10 +7,13 @@ from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
+from sklearn.utils.multiclass import type_of_target
 
 import multikernel
 from multikernel.kernels.base import is_integer
+
+TASKS = ("auto", "classification", "regression")
 
 
 def _two_stage(weights: str) -> Callable[[bool], Any]:
@@ -118,6 +121,29 @@ def make_methods(
                     f"Got {key!r}, which none of them has."
                 )
     return ready
+
+
+def choose_task(y: np.ndarray, methods: Any = (), task: str = "auto") -> str:
+    """Return the task: the given one, that of the estimators, or the one that the targets look like.
+
+    Whole numbers are classes while there are at most as many different ones as the root of the number of samples: then
+    a class has on average as many samples as there are classes.
+
+    Examples
+    --------
+    >>> choose_task(np.array(["a", "b"])), choose_task(np.array([0.5, 1.5])), choose_task(np.arange(9) % 3)
+    ('classification', 'regression', 'classification')
+    >>> choose_task(np.arange(9)), choose_task(np.arange(9), task="classification")
+    ('regression', 'classification')
+    """
+    if task != "auto":
+        return task
+    for each in methods.values() if isinstance(methods, Mapping) else ():
+        if isinstance(each, BaseEstimator) and (is_classifier(each) or is_regressor(each)):
+            return "classification" if is_classifier(each) else "regression"
+    kind = type_of_target(y)
+    many = y.dtype.kind in "iuf" and kind == "multiclass" and len(np.unique(y)) ** 2 > len(y)
+    return "classification" if kind in ("binary", "multiclass") and not many else "regression"
 
 
 def did_you_mean(name: Any, known: Iterable[str]) -> str:

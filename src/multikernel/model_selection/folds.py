@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import sklearn
 from joblib import Parallel, delayed, effective_n_jobs
+from joblib.parallel import get_active_backend
 from sklearn.base import is_classifier
 from sklearn.model_selection import GridSearchCV
 from sklearn.utils import _safe_indexing
@@ -170,8 +171,8 @@ def paths(points: Sequence[Mapping[str, Any]]) -> list[list[int]]:
     return [path for of_norm in found.values() for path in of_norm.values()]
 
 
-def run_folds(job: Job, splits: Sequence[Split]) -> list[FoldResult]:
-    """Train and score every point on every fold: one fold after the other, or as joblib's context says.
+def run_folds(job: Job, splits: Sequence[Split]) -> Iterator[FoldResult]:
+    """Train and score every point on every fold, in order: one fold after the other, or as joblib's context says.
 
     In a context such as ``joblib.parallel_config("loky", n_jobs=4)``, or one of a cluster, folds run at once and share
     the threads and the memory. Kernels with the workers of Dask are those of one fold after the other.
@@ -179,12 +180,18 @@ def run_folds(job: Job, splits: Sequence[Split]) -> list[FoldResult]:
     jobs = 1 if job.settings.gram == "dask" else min(len(splits), effective_n_jobs(None))
     run = run_fold if job.checkpoint is None else resume_fold
     if jobs == 1:
-        return [run(job, *split, fold=s) for s, split in enumerate(splits)]
+        yield from (run(job, *split, fold=s) for s, split in enumerate(splits))
+        return
     limit = default_limit() if job.settings.memory_limit is None else parse_bytes(job.settings.memory_limit)
     shared = replace(job.settings, n_threads=max(1, job.settings.n_threads // jobs), memory_limit=limit / jobs)
     part = replace(job, settings=shared, tell=None)
     calls = (delayed(run)(part, *split, fold=s) for s, split in enumerate(splits))
-    return Parallel(n_jobs=None, verbose=job.base.verbose)(calls)
+    yield from Parallel(n_jobs=None, verbose=job.base.verbose, return_as=_return_as())(calls)
+
+
+def _return_as() -> str:
+    """Return how joblib gives results: each as soon as it and those before it are there, where the backend can."""
+    return "generator" if get_active_backend()[0].supports_return_generator else "list"
 
 
 def resume_fold(job: Job, rows: np.ndarray, test: np.ndarray, fold: int = 0) -> FoldResult:

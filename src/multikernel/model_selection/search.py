@@ -11,8 +11,8 @@ import math
 import time
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
 from numbers import Real
@@ -30,7 +30,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from multikernel.estimators.base import BaseMKL
 from multikernel.estimators.estimate import show_estimate
-from multikernel.estimators.reporting import FINISHED, warn_unfinished
+from multikernel.estimators.reporting import FINISHED, end_interrupted, warn_unfinished
 from multikernel.estimators.splits import splits_of
 from multikernel.estimators.validation import (
     RULES,
@@ -41,7 +41,6 @@ from multikernel.estimators.validation import (
     check_weight,
 )
 from multikernel.model_selection.folds import FoldResult, Job, fitted, run_folds, share_kernels, takes_weight
-from multikernel.solution import INTERRUPTED
 from multikernel.threads import single_threaded_blas
 from multikernel.training.checkpoint import checkpointed, fingerprint, remove_states
 from multikernel.training.core import Prepared
@@ -105,7 +104,8 @@ class SearchCV(BaseMKL):
             show_estimate(self, X, y, weight)
         settings = replace(job.settings, features_need=base._spec(samples).features_need)
         shown = progress(self.verbose, self.tol, type(self).__name__) if self.verbose else nullcontext()
-        with single_threaded_blas(), shown as show:
+        folds: list[FoldResult] = []
+        with self._keeping(folds, points, scorer, len(splits)), single_threaded_blas(), shown as show:
             if self._precomputed:
                 whole = prepare(self.kernels, samples.X, samples.weight, settings)
                 # an indefinite kernel is refused here, or every fold repairs its own slice
@@ -118,17 +118,32 @@ class SearchCV(BaseMKL):
             if self.checkpoint is not None:
                 key = fingerprint(type(self).__name__, own, X, y, weight, splits)
                 job = replace(job, checkpoint=(self.checkpoint, key))
-            folds = run_folds(job, splits)
+            for fold in run_folds(job, splits):
+                folds.append(fold)
         self._report(folds, len(points))
-        self.cv_results_ = results_table(points, folds)
-        self.weights_path_ = weights_path(folds, len(points))
-        self.n_splits_, self.scorer_, self.multimetric_ = len(splits), scorer, False
-        self._choose(points)
+        self._choose(points, folds, scorer)
         if self.refit:
             self._refit(job, samples, whole, [fold.found[self.best_index_] for fold in folds])
-        if job.checkpoint is not None and (not self.refit or INTERRUPTED not in self.model_.status):
+        if job.checkpoint is not None:
             remove_states(settings.owner, *job.checkpoint)
         return self
+
+    @contextmanager
+    def _keeping(self, folds: list[FoldResult], points: list[dict], scorer: Any, n_splits: int) -> Iterator[None]:
+        """Keep the results of finished folds where Ctrl-C ends the search; it is raised again."""
+        try:
+            yield
+        except KeyboardInterrupt:
+            if not folds:
+                raise
+            stays = "" if self.checkpoint is None else " Its checkpoints stay: the same call goes on from there."
+            try:
+                self._choose(points, folds, scorer)
+            finally:
+                end_interrupted(
+                    f"{type(self).__name__} was interrupted after {len(folds)} of {n_splits} folds. cv_results_ and "
+                    f"best_params_ are those of the finished folds; no model was trained on all samples.{stays}"
+                )
 
     def _tell(self, show: Callable[[dict], None] | None, folds: int, points: int) -> Callable[[dict], None]:
         """Return what is called after each fit: the progress shown, then the user's ``callback``."""
@@ -206,8 +221,11 @@ class SearchCV(BaseMKL):
             stacklevel=4,
         )
 
-    def _choose(self, points: list[dict[str, Any]]) -> None:
-        """Sets: what was chosen."""
+    def _choose(self, points: list[dict[str, Any]], folds: list[FoldResult], scorer: Any) -> None:
+        """Sets: the table of results, the weights along the grid, and what was chosen."""
+        self.cv_results_ = results_table(points, folds)
+        self.weights_path_ = weights_path(folds, len(points))
+        self.n_splits_, self.scorer_, self.multimetric_ = len(folds), scorer, False
         if callable(self.refit):
             self.best_index_ = self.refit(self.cv_results_)
             if not isinstance(self.best_index_, (int, np.integer)) or not 0 <= self.best_index_ < len(points):
@@ -236,9 +254,9 @@ class SearchCV(BaseMKL):
             model = publish(fit)
         self.best_estimator_ = fitted(job.base, self.best_params_, model, fit, samples)
         self._set(model, fit, samples)
+        self.refit_time_ = time.perf_counter() - began
         if not FINISHED.issuperset(model.status):
             warn_unfinished(self.best_estimator_, fit)
-        self.refit_time_ = time.perf_counter() - began
 
     def _outputs(self, X: Any) -> np.ndarray:
         if not self.refit:

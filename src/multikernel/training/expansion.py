@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from multikernel.gram.names import match_names
 from multikernel.gram.stack import KernelStack
 from multikernel.kernels.bank import KernelBank, take_rows
 from multikernel.kernels.fitted_normalizer import FittedNormalizer
@@ -112,27 +113,23 @@ class ComputedExpansion(Expansion):
 
 @dataclass(frozen=True)
 class StackedExpansion(Expansion):
-    """Kernels that a stack holds: only numbers of kernels and ids of samples are kept.
+    """Kernels that a stack holds: only names of kernels and ids of samples are kept.
 
     Attributes
     ----------
-    n_kernels : int
-        Number of kernels of the training stack.
+    names : tuple of str
+        Names of the kernels of the training stack.
     train_ids : ndarray of int
         The ids of all training samples, of the ``n_ids`` columns of the training stack.
     """
 
-    n_kernels: int
+    names: tuple[str, ...]
     train_ids: np.ndarray
     n_ids: int
 
     def select(self, X: KernelStack) -> KernelStack:
-        """Return the columns of the samples kept."""
-        if X.shape[2] != self.n_kernels:
-            raise ValueError(
-                f"X must hold {self.n_kernels} kernels, as the stack that the model was fitted on. "
-                f"Got {X.shape[2]} instead."
-            )
+        """Return the columns of the samples kept, of the kernels in the order of the training stack."""
+        X = X.take_kernels(match_names(self.names, X.names))
         columns = X.positions(self.train_ids, self.n_ids)[self.kept]
         return X[np.ix_(np.arange(len(X)), columns)]
 

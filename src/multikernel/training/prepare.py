@@ -19,6 +19,7 @@ from multikernel.gram.base import Gram
 from multikernel.gram.dense import AffineForm, DenseGram
 from multikernel.gram.lazy import LazyGram
 from multikernel.gram.memmap import MemmapGram, memmap_stack
+from multikernel.gram.names import listed
 from multikernel.gram.slices import gather, gather_with_product
 from multikernel.gram.soundness import examine
 from multikernel.gram.stack import KernelStack
@@ -163,14 +164,13 @@ def _prepare_on_workers(kernels: Any, X: Any, weight: np.ndarray | None, setting
 
 def warn_constant(names: Sequence[str], constant: np.ndarray) -> None:
     """Warn of kernels that cannot tell samples apart."""
-    listed = [repr(name) for name, flat in zip(names, constant, strict=True) if flat]
-    if not listed:
+    found = [name for name, flat in zip(names, constant, strict=True) if flat]
+    if not found:
         return
-    shown = ", ".join(listed[:5]) + (f" and {len(listed) - 5} more" if len(listed) > 5 else "")
-    are = "is" if len(listed) == 1 else "are"
+    one = len(found) == 1
     warnings.warn(
-        f"The kernel{'s' if len(listed) > 1 else ''} {shown} {are} constant on the training samples, so that "
-        f"nothing can be learned from {'it' if len(listed) == 1 else 'them'}.",
+        f"The kernel{'' if one else 's'} {listed(found)} {'is' if one else 'are'} constant on the training samples, so "
+        f"that nothing can be learned from {'it' if one else 'them'}.",
         UserWarning,
         stacklevel=4,
     )

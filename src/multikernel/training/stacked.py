@@ -49,7 +49,7 @@ class StackSource(Source):
 
     def expansion(self, terms, offset, active, kept):
         stack = self.stack
-        return StackedExpansion(terms, offset, active, kept, stack.shape[2], stack.row_ids, stack.n_ids)
+        return StackedExpansion(terms, offset, active, kept, tuple(stack.names), stack.row_ids, stack.n_ids)
 
     def blocks(self, X, kernels, diag, at=None):
         every = stack_diag(X) if diag else None

@@ -35,8 +35,8 @@ def each_kernel(
 ) -> list:
     """Return call(k, block) for every kernel, ``block(rows, columns)`` giving a copy of entries of kernel k.
 
-    Ctrl-C ends the work: what is returned is then None for the kernels that were left out. It passes through where not
-    one of them was done. ``tell`` is told how many kernels are done.
+    Ctrl-C ends the work: what is returned is then None for the kernels that were left out. It passes through where none
+    or all of them were done. ``tell`` is told how many kernels are done.
 
     Examples
     --------
@@ -79,7 +79,7 @@ def each_kernel(
         team.run(partial(some, range(t, p, at_once)) for t in range(at_once))
     except KeyboardInterrupt:
         stopped.set()
-        if not found:
+        if len(found) in (0, p):
             raise
     return [found.get(k) for k in range(p)]
 

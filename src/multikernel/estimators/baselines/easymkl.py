@@ -16,17 +16,17 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from multikernel.estimators.baselines.messages import Tell, silent, telling, warn_interrupted
+from multikernel.estimators.baselines.messages import Tell, silent, telling
 from multikernel.estimators.baselines.weights import shares
 from multikernel.estimators.classes import ClassifierFace
 from multikernel.estimators.docstrings import documented
+from multikernel.estimators.reporting import end_interrupted
 from multikernel.estimators.validation import RULES, Samples, check_classes, check_parameters
 from multikernel.gram.base import Gram
 from multikernel.machines.svc import SVC, SVCFit
@@ -149,15 +149,14 @@ class EasyMKLClassifier(ClassifierFace):
         return self
 
     def _warn(self, first: Sequence[Solution], solutions: Sequence[Solution], gap: float) -> None:
-        """Warn of Ctrl-C, or of a gap above ``tol``."""
+        """Warn of a gap above ``tol``, or of Ctrl-C, which is raised again."""
         if _interrupted(solutions):
             count = len(solutions)
             kept = sum(two.outputs is one.outputs for one, two in zip(first, solutions, strict=True))
-            warn_interrupted(
-                type(self).__name__,
-                f"the second stage of {count - kept} of {count} problem{'s' if count > 1 else ''}",
-                "The model returned has equal weights where that is missing, and is certified to within a relative gap "
-                f"of {gap:.2g}.",
+            end_interrupted(
+                f"{type(self).__name__} was interrupted after the second stage of {count - kept} of {count} "
+                f"problem{'s' if count > 1 else ''}. The model kept has equal weights where that is missing, and is "
+                f"certified to within a relative gap of {gap:.2g}."
             )
         elif gap > self.tol:
             warnings.warn(
@@ -223,10 +222,12 @@ class Problems:
             if not _interrupted([*first, *solutions]):
                 beta = shares(one.outputs @ one.dual_coef)
                 state = settings.checkpoint and settings.checkpoint.part(f"{len(solutions)}/second")
-                with suppress(KeyboardInterrupt):
+                try:
                     matrix = regularised(gram, beta, self.lam, self.weight, settings.tol)
                     with telling(settings, f"{name}, the mix") as tell:
                         found = nearest_points(gram, beta, matrix, y, self.lam, self.weight, settings.tol, tell, state)
+                except KeyboardInterrupt:
+                    found = replace(found, status=INTERRUPTED)
             # as exact as the worse of the two stages
             stalled = STALLED in (one.status, found.status) and found.status != INTERRUPTED
             status = STALLED if stalled else found.status

@@ -13,9 +13,10 @@ import numpy as np
 from multikernel.estimators.baselines.each_kernel import each_kernel
 from multikernel.estimators.baselines.learned import Learned
 from multikernel.estimators.baselines.lp_beta_programme import solve_lp_beta
-from multikernel.estimators.baselines.messages import Tell, telling, warn_interrupted
+from multikernel.estimators.baselines.messages import Tell, telling
 from multikernel.estimators.classes import ClassifierFace
 from multikernel.estimators.docstrings import documented
+from multikernel.estimators.reporting import end_interrupted
 from multikernel.estimators.splits import Split, splits_of
 from multikernel.estimators.validation import RULES, Rule, check_classes, check_parameters, require_that
 from multikernel.machines.svc import SVC, SVCFit
@@ -164,16 +165,17 @@ class LPBetaClassifier(ClassifierFace):
                 call = machines.train if state is None else partial(machines.resume, state)
                 trained = each_kernel(prepared.gram, call, prepared.gram.dtype, tell)
             reached = np.flatnonzero([fit is not None for fit in trained])
+            # what Ctrl-C has cut short, and what is kept
+            cut = []
             if len(reached) < len(trained):
-                worth = "The model returned is that of these kernels; the others have the weight zero."
-                after = f"the machines of {len(reached)} of {len(trained)} kernels"
-                warn_interrupted(type(self).__name__, after, worth)
+                worth = "The model kept is that of these kernels; the others have the weight zero."
+                cut.append(f"the machines of {len(reached)} of {len(trained)} kernels. {worth}")
             fits = [machines.blank() if fit is None else fit for fit in trained]
             scores = by_class(np.array([fits[k].scores for k in reached]))
             tested = np.unique(np.concatenate([test for _, test in splits]))
-            nu, finished = self._choose_nu(scores, codes, weight, splits, tested, tell)
+            nu = self._choose_nu(scores, codes, weight, splits, tested, tell, cut)
             if state is not None:
-                state.file.stays = not finished or len(reached) < len(trained)
+                state.file.stays = bool(cut)
         found = solve_lp_beta(scores[:, tested], codes[tested], [nu], weight[tested], self.per_class)[0]
         weights = np.zeros((*found.weights.shape[:-1], len(fits)))
         weights[..., reached] = found.weights
@@ -198,8 +200,10 @@ class LPBetaClassifier(ClassifierFace):
             objective_=found.objective,
             C_=np.array([fit.C for fit in fits]),
             kernel_scores_=np.array([fit.accuracy for fit in fits]),
-            status_=CONVERGED if finished and len(reached) == len(fits) else INTERRUPTED,
+            status_=INTERRUPTED if cut else CONVERGED,
         )
+        if cut:
+            end_interrupted(*(f"{type(self).__name__} was interrupted after {each}" for each in cut))
         return self
 
     def _splits(self, y: np.ndarray, kept: np.ndarray, codes: np.ndarray) -> list[Split]:
@@ -220,32 +224,29 @@ class LPBetaClassifier(ClassifierFace):
         splits: list[Split],
         tested: np.ndarray,
         tell: Tell,
-    ) -> tuple[float, bool]:
+        cut: list[str],
+    ) -> float:
         """Return the nu whose programme, on the held-out scores of a training fold, is right most often on the rest.
 
-        The second value is False where Ctrl-C came: the folds before it then decide, and without any the largest nu,
-        which is above the error rate if one of them is.
+        After Ctrl-C the folds before it decide, and without any the largest nu, which is above the error rate if one
+        of them is; ``cut`` is told so.
         """
         nus = np.ravel(self.nu)
         if len(nus) == 1:
-            return float(nus[0]), True
+            return float(nus[0])
         right: list[list[float]] = []
         folds = [(np.intersect1d(train, tested), test) for train, test in splits]
         folds = [fold for fold in folds if len(fold[0])] or [(tested, tested)]
-        recorder, interrupted = Recorder(tell), False
+        recorder = Recorder(tell)
         try:
             for train, test in folds:
                 path = solve_lp_beta(scores[:, train], codes[train], nus, weight[train], self.per_class)
                 right.append([_right(found.weights, scores[:, test], codes[test], weight[test]) for found in path])
                 recorder.record({"done": len(right), "of": len(folds), "parts": "folds for nu"})
         except KeyboardInterrupt:
-            interrupted = True
-        if interrupted:
             taken = "the nu that was best on them" if right else "the largest nu"
-            after = f"{len(right)} of {len(folds)} folds that choose nu"
-            warn_interrupted(type(self).__name__, after, f"The model returned takes {taken}.")
-        best = nus[int(np.argmax(np.sum(right, axis=0)))] if right else nus.max()
-        return float(best), not interrupted
+            cut.append(f"{len(right)} of {len(folds)} folds that choose nu. The model kept takes {taken}.")
+        return float(nus[int(np.argmax(np.sum(right, axis=0)))] if right else nus.max())
 
 
 def _right(weights: np.ndarray, scores: np.ndarray, codes: np.ndarray, weight: np.ndarray) -> float:

@@ -1,12 +1,9 @@
-"""What a baseline says during a fit: progress on the terminal, the user's callback, and a warning after Ctrl-C."""
+"""What a baseline says during a fit: progress on the terminal, and the user's callback."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-
-from sklearn.exceptions import ConvergenceWarning
 
 from multikernel.training.core import Settings
 from multikernel.training.progress import progress
@@ -39,8 +36,3 @@ def telling(settings: Settings, label: str) -> Iterator[Tell]:
                 settings.callback({"problem": label, **row})
 
         yield tell
-
-
-def warn_interrupted(owner: str, after: str, worth: str) -> None:
-    """Warn of Ctrl-C: after which part of the work it came, and what the result is worth."""
-    warnings.warn(f"{owner} was interrupted after {after}. {worth}", ConvergenceWarning, stacklevel=3)

@@ -28,6 +28,7 @@ from multikernel.estimators.baselines.online_run import Penalty, Result, Sample,
 from multikernel.estimators.baselines.weights import shares
 from multikernel.estimators.classes import ClassifierFace
 from multikernel.estimators.docstrings import documented
+from multikernel.estimators.reporting import FINISHED, end_interrupted
 from multikernel.estimators.validation import (
     GRAM_OR_FEATURES,
     RULES,
@@ -41,7 +42,7 @@ from multikernel.estimators.validation import (
 )
 from multikernel.kernels import Linear
 from multikernel.kernels.spec import named_entries
-from multikernel.solution import CONVERGED, INTERRUPTED, SETTLED
+from multikernel.solution import INTERRUPTED
 from multikernel.training.core import Settings
 from multikernel.training.prepare import prepare, warn_constant
 from multikernel.training.publish import GramInfo, contributions, expand
@@ -128,6 +129,10 @@ class OnlineMKL(ClassifierFace):
         learn = self._learn_features if linear and self.gram in ("auto", "features") else self._learn_kernels
         with self._begin(self._settings(callback=self.callback), samples) as settings:
             learn(samples, self._sample(samples), settings)
+        if self.status_ == INTERRUPTED:
+            end_interrupted(_sentence(self))
+        if self.status_ not in FINISHED:
+            warnings.warn(_sentence(self), ConvergenceWarning, stacklevel=2)
         return self
 
     # ---- the parts of a fit
@@ -230,8 +235,6 @@ class OnlineMKL(ClassifierFace):
             status_=result.status,
             history_={key: np.array(column) for key, column in result.history.items()},
         )
-        if result.status not in (CONVERGED, SETTLED):
-            warnings.warn(_sentence(self, result), ConvergenceWarning, stacklevel=4)
 
     # ---- streams
 
@@ -310,13 +313,15 @@ class OnlineMKL(ClassifierFace):
         return known
 
 
-def _sentence(estimator: Any, result: Result) -> str:
-    owner, epochs = type(estimator).__name__, f"{result.n_iter} epoch{'s' if result.n_iter != 1 else ''}"
-    worth = f"The model returned is the best one met, certified to within a relative gap of {result.gap:.2g}."
-    if result.status == INTERRUPTED:
-        return f"{owner} was interrupted after {epochs}. {worth}"
+def _sentence(estimator: Any) -> str:
+    count, gap = estimator.n_iter_, estimator.duality_gap_
+    owner, epochs = type(estimator).__name__, f"{count} epoch{'s' if count != 1 else ''}"
+    worth = f"the best one met, certified to within a relative gap of {gap:.2g}."
+    if estimator.status_ == INTERRUPTED:
+        return f"{owner} was interrupted after {epochs}. The model kept is {worth}"
+    worth = f"The model returned is {worth}"
     return (
-        f"{owner} reached max_iter: after {epochs} the relative duality gap is {result.gap:.2g}, above "
+        f"{owner} reached max_iter: after {epochs} the relative duality gap is {gap:.2g}, above "
         f"tol={estimator.tol:g}. {worth} Its distance from the optimum falls with the number of epochs, and grows with "
         f"C={estimator.C:g}: raise max_iter or tol, or take a smaller C; MKLClassifier reaches small gaps sooner."
     )

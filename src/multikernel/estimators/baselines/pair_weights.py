@@ -18,11 +18,11 @@ from numba import njit
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from multikernel.estimators.baselines.messages import Tell, warn_interrupted
+from multikernel.estimators.baselines.messages import Tell
 from multikernel.estimators.baselines.pair_draws import AllPairs, DrawnPairs, draw_pairs
 from multikernel.estimators.baselines.weights import KernelWeights, shares
 from multikernel.kernels.base import is_integer, is_real
-from multikernel.solution import CONVERGED, INTERRUPTED, MAX_ITER
+from multikernel.solution import INTERRUPTED, MAX_ITER
 from multikernel.solve import Recorder
 from multikernel.threads import RUN
 
@@ -163,13 +163,9 @@ class BinaryMKLWeights(KernelWeights):
         if upper == np.inf:
             raise KeyboardInterrupt
         self.n_iter_, self.objective_, self.duality_gap_ = recorder.n_rows, upper, gap
-        if gap <= self.tol:
-            self.status_ = CONVERGED
-        elif interrupted:
+        if interrupted:
             self.status_ = INTERRUPTED
-            worth = f"The weights are the best found, certified to within a relative gap of {gap:.2g}."
-            warn_interrupted(type(self).__name__, f"{self.n_iter_} sweeps", worth)
-        else:
+        elif gap > self.tol:
             self.status_ = MAX_ITER
             warnings.warn(
                 f"BinaryMKLWeights reached max_iter: after {self.n_iter_} sweeps the relative duality gap is "
@@ -178,6 +174,10 @@ class BinaryMKLWeights(KernelWeights):
                 stacklevel=4,
             )
         return best
+
+    def _reached(self) -> str:
+        worth = f"The weights are the best found, certified to within a relative gap of {self.duality_gap_:.2g}."
+        return f"{self.n_iter_} sweeps. {worth}"
 
 
 def _order(m: int, rng: np.random.Generator) -> np.ndarray:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from multikernel.estimators.baselines.each_kernel import validated_scores
-from multikernel.estimators.baselines.messages import Tell, warn_interrupted
+from multikernel.estimators.baselines.messages import Tell
 from multikernel.estimators.baselines.weights import KernelWeights, Rules, TargetValues, shares
 from multikernel.gram.base import Gram
 from multikernel.kernels.base import is_integer, is_real
@@ -48,9 +48,12 @@ class _Validated(KernelWeights):
         self.scores_, reached = validated_scores(owner, gram, targets, self.estimator, self.cv, self.scoring, tell)
         if not reached.all():
             self.status_ = INTERRUPTED
-            worth = "The weights are those of these kernels; the others have the weight zero."
-            warn_interrupted(owner, f"{np.count_nonzero(reached)} of {len(reached)} kernels", worth)
         return np.where(reached, self.scores_.mean(axis=1), -np.inf)
+
+    def _reached(self) -> str:
+        missing = int(np.isnan(self.scores_).all(axis=1).sum())
+        worth = "The weights are those of these kernels; the others have the weight zero."
+        return f"{len(self.scores_) - missing} of {len(self.scores_)} kernels. {worth}"
 
 
 class BestSingleKernel(_Validated):

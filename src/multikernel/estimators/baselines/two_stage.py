@@ -136,18 +136,24 @@ class TwoStage(BaseMKL):
         """
         with self._begin(self._settings(callback=self.callback), samples) as settings:
             self._train_stages(samples, y, settings)
+        if self.status_ == INTERRUPTED:
+            raise KeyboardInterrupt
 
     def _train_stages(self, samples: Samples, y: np.ndarray, settings: Settings) -> None:
         weight = samples.weight
         prepared = prepare(self.kernels, samples.X, weight, settings)
         gram = prepared.gram
         rule = AlignFWeights() if self.weights is None else clone(self.weights)
-        state = settings.checkpoint
-        if state is not None and (known := state.all()):
+        if (state := settings.checkpoint) is not None and (known := state.all()):
             for name, each in known.items():
                 setattr(rule, name, each if each.ndim else each.item())
         else:
-            self._learn_weights(rule, gram, y, weight, settings)
+            try:
+                self._learn_weights(rule, gram, y, weight, settings)
+            except KeyboardInterrupt:
+                # a rule that keeps its best weights says so
+                if getattr(rule, "status_", None) != INTERRUPTED:
+                    raise
             if state is not None and getattr(rule, "status_", CONVERGED) != INTERRUPTED:
                 learned = {name: np.asarray(value) for name, value in vars(rule).items() if name.endswith("_")}
                 if all(value.dtype.kind in "biufU" for value in learned.values()):
@@ -171,9 +177,9 @@ class TwoStage(BaseMKL):
             estimator_=model,
             status_=getattr(rule, "status_", CONVERGED),
             gram_=GramInfo(gram.kind, str(gram.dtype), gram.nbytes),
+            **({"classes_": samples.classes} if len(samples.classes) else {}),
         )
-        coef = linear_coefficients(model, gram.n_samples)
-        if coef is not None:
+        if (coef := linear_coefficients(model, gram.n_samples)) is not None:
             self.kernel_contributions_ = mean_contributions(gram, beta, coef, weight)
 
     def _learn_weights(
@@ -181,10 +187,8 @@ class TwoStage(BaseMKL):
     ) -> None:
         with telling(replace(settings, tol=getattr(rule, "tol", 0.0)), type(rule).__name__) as tell:
             # an object from elsewhere has fit(stack, y, sample_weight) alone
-            if isinstance(rule, KernelWeights):
-                rule.fit(gram, y, weight, task=self._task, callback=tell)
-            else:
-                rule.fit(gram, y, weight)
+            options = {"task": self._task, "callback": tell} if isinstance(rule, KernelWeights) else {}
+            rule.fit(gram, y, weight, **options)
 
     def _ask(self, method: str, X: Any) -> np.ndarray:
         """Return the result of a method of the predictor on new samples."""
@@ -304,7 +308,6 @@ class TwoStageClassifier(ClassifierMixin, TwoStage):
         self._check()
         samples = check_classes(self, X, y, sample_weight)
         self._fit_stages(samples, samples.codes)
-        self.classes_ = samples.classes
         return self
 
     @available_if(_inner_has("decision_function"))

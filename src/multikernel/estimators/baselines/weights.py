@@ -20,12 +20,13 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.multiclass import type_of_target
 
 from multikernel.estimators.baselines.messages import Tell, silent
+from multikernel.estimators.reporting import end_interrupted
 from multikernel.estimators.validation import check_labels, check_vector
 from multikernel.gram.base import Gram
 from multikernel.gram.host import HostGram
 from multikernel.gram.soundness import as_gram
 from multikernel.kernels.base import BLOCK_BYTES, require
-from multikernel.solution import CONVERGED
+from multikernel.solution import CONVERGED, INTERRUPTED
 from multikernel.threads import Team, single_threaded_blas
 
 TASKS = ("classification", "regression")
@@ -128,7 +129,13 @@ class KernelWeights(BaseEstimator):
         self.status_ = CONVERGED
         with single_threaded_blas():
             self.weights_ = np.asarray(self._learn(gram, targets, callback or silent), float)
+        if self.status_ == INTERRUPTED:
+            end_interrupted(f"{type(self).__name__} was interrupted after {self._reached()}")
         return self
+
+    def _reached(self) -> str:
+        """Say how far the work came before Ctrl-C, and what the weights are worth."""
+        raise NotImplementedError
 
     @abstractmethod
     def _learn(self, gram: Gram, targets: TargetValues, tell: Tell) -> np.ndarray:
