@@ -313,3 +313,28 @@ def test_a_programme_of_cuts_is_the_smallest_of_each_group(norm):
     for answer in (v, programme.maximise(np.ones(P), -1.0)[2], programme.maximise(np.eye(P)[0], 0.5 * mixing.level)[2]):
         for other in np.random.default_rng(1).dirichlet(np.ones(P), 20):
             assert answer @ other >= programme.value(other) - 1e-9
+
+
+@pytest.mark.parametrize("missing", ["none", "one", "all"])
+def test_any_multipliers_make_a_cut_that_is_a_mean_of_the_cuts_of_each_group(missing):
+    mixing, _, _ = make()
+    table, rng = mixing.table, np.random.default_rng(3)
+    G = table.n_groups
+    programme = LinearProgramme(table)
+    for beta in rng.dirichlet(np.ones(P), 3):
+        programme.add(*table.cuts(beta)[1:])
+    multipliers = rng.random(3 * G)
+    if missing != "none":
+        multipliers[slice(None) if missing == "all" else programme.groups == 4] = 0.0
+    programme._maximise = lambda q, level: (np.ones(P) / P, multipliers)
+    _, total, v = programme.maximise(np.ones(P), 0.0)
+    assert total == pytest.approx(multipliers.sum() / G)
+    cuts = programme.V.reshape(3, G, P)
+    for other in np.random.default_rng(1).dirichlet(np.ones(P), 20):
+        values = cuts @ other
+        assert values.min(axis=0).sum() - 1e-12 <= v @ other <= values.max(axis=0).sum() + 1e-12
+    if missing != "all":
+        shares = multipliers.reshape(3, G) / np.maximum(multipliers.reshape(3, G).sum(axis=0), 1e-300)
+        rest = v - np.einsum("jg,jgk->k", shares, cuts)
+        # without multipliers, one of the cuts of that group
+        assert np.abs(rest - (0.0 if missing == "none" else cuts[:, 4])).max(axis=-1).min() <= 1e-12
