@@ -15,13 +15,21 @@ from multikernel.mixing.margin_table import MarginTable
 
 pytestmark = inexact
 
-N, P, C = 14, 3, 3
+N, P, C = 20, 4, 3
 WEIGHT = np.random.default_rng(5).uniform(0.5, 2.0, N)
+
+
+def each_knows_one(seed):
+    """Kernels of which each tells one class from the others, and a last one that tells none: the best is a mix."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(N) % C
+    views = [rng.normal(size=(N, 2)) + 2.0 * (y == k)[:, None] for k in range(P)]
+    return np.array([np.exp(-np.square(X[:, None] - X).sum(axis=2) / 4.0) for X in views]), y
 
 
 def make(norm=1.0, fraction=0.9, size=1.0, weight=WEIGHT, seed=1):
     """A set of few samples, sample weights and kernels of any size, and eta of its definition."""
-    stack, y = views(n=N, c=C, p=P, seed=seed)
+    stack, y = each_knows_one(seed)
     table = table_of(size * stack, y, weight=weight)
     largest = largest_margin(table, norm)
     return margin_mixing(norm, table, fraction * largest.value, largest), eta_of(size * stack, y, weight=weight), y
@@ -53,6 +61,8 @@ def test_the_support_rows_are_the_support_function_exactly(norm, size):
     mixing, eta, y = make(norm, size=size)
     rows = mixing.support_rows(P)
     assert rows.A.shape[0] == len(rows.b)
+    # no variable is about nothing
+    assert np.all(np.abs(rows.A).sum(axis=0) > 0)
     rng = np.random.default_rng(0)
     for q in (rng.random(P), np.eye(P)[0], 3.0 * rng.random(P)):
         cost = np.zeros(rows.A.shape[1])
@@ -67,12 +77,16 @@ def test_the_support_rows_are_the_support_function_exactly(norm, size):
 @NORMS
 @SIZES
 def test_steps_minimise_their_models_over_the_set(norm, size):
-    mixing, eta, y = make(norm, size=size)
+    mixing, eta, y = make(norm, size=size, fraction=0.97)
     rng = np.random.default_rng(2)
     A = rng.normal(size=(P, P))
-    H, q, beta = 0.05 * A @ A.T, rng.random(P) + 1.0, mixing.start(P)
-    H = H / (norm if norm > 1 else 1.0) ** 4
-    for unit in (1e-6, 1.0, 1e6):
+    # the model falls in every weight of the ball
+    H, beta = 0.01 * A @ A.T, mixing.start(P)
+    for unit, q in (
+        (1e-6, rng.random(P) + 1.0),
+        (1.0, rng.random(P) + 1.0),
+        (1e6, 1.0 + 5.0 * (np.arange(P) == P - 1)),
+    ):
         c = -0.5 * q - H @ beta
         expected, _ = whole(mixing, eta, y, lambda b, c=c: c @ b + 0.5 * cp.quad_form(b, H), maximise=False)
         step = mixing.newton_step(beta, unit * q, unit * H)
@@ -89,7 +103,7 @@ def test_an_overrelaxed_step_goes_further_in_the_logarithms(norm):
     mixing, _, _ = make(norm, fraction=0.1)
     rng = np.random.default_rng(0)
     beta = mixing.base.scale_to_boundary(1.0 + 0.1 * rng.random(P))
-    q = 1.0 + 0.2 * rng.random(P)
+    q = np.linspace(1.0, 1.6, P)
     exact, further = mixing.closed_form(beta, q), mixing.closed_form(beta, q, relax=1.6)
     # a minimiser is as exact as the root of its value
     assert exact == pytest.approx(mixing.base.closed_form(beta, q), abs=1e-5)
@@ -127,7 +141,7 @@ def test_weights_are_moved_no_further_than_the_margin_asks(norm, size):
 def test_what_a_set_with_a_margin_says_of_itself(norm):
     mixing, _, _ = make(norm)
     assert mixing.description == f"norm={norm:g} and a kernel margin gamma0={mixing.gamma0:.4g}"
-    assert not mixing.is_point
+    assert mixing.is_point is False
     # one kernel leaves no choice; all of the largest margin neither
     stack, y = views(n=N, c=C, p=5)
     one = table_of(stack[4:], y)
@@ -144,6 +158,28 @@ def test_what_a_set_with_a_margin_says_of_itself(norm):
         point.support(np.arange(1.0, P + 1))[1],
     ):
         np.testing.assert_array_equal(found, best)
+
+
+@pytest.mark.parametrize("size", [1e-12, 1.0, 1e12])
+def test_a_step_to_a_vertex_has_weights_of_zero(size):
+    mixing, _, _ = make(fraction=0.1)
+    step = mixing.newton_step(mixing.start(P), size * np.array([0.1, 9.0, 0.2, 0.3]), 1e-3 * size * np.eye(P))
+    np.testing.assert_array_equal(step, np.eye(P)[1])
+
+
+def test_a_step_of_a_model_that_is_zero_stays_in_the_set():
+    mixing, eta, y = make()
+    step = mixing.newton_step(mixing.start(P), np.zeros(P), np.zeros((P, P)))
+    assert step.sum() == pytest.approx(1.0) and mixing.table.weight @ margins_at(eta, y, step) >= 0.999 * mixing.gamma0
+
+
+@NORMS
+def test_only_sets_of_nearly_the_largest_margin_are_examined_for_being_a_point(norm, monkeypatch):
+    for size in (1e-3, 50.0):
+        mixing, _, _ = make(norm, size=size)
+        monkeypatch.setattr(type(mixing), "_support", None)
+        assert mixing.is_point is False
+        monkeypatch.undo()
 
 
 def test_the_linear_rows_are_the_simplex_and_one_half_space_of_the_margin():
@@ -200,7 +236,7 @@ def test_the_unit_of_a_table_is_the_largest_difference():
     for size in (1e-3, 1.0, 50.0):
         assert table_of(size * stack, y).size == pytest.approx(size * np.abs(eta_of(stack, y)).max(), rel=1e-12)
     # kernels that know nothing
-    assert table_of(np.ones((2, N, N)), y).size == 1.0
+    assert table_of(np.zeros((2, N, N)), y).size == 1.0
 
 
 @pytest.mark.parametrize("n", [5, 40])
