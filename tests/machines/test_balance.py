@@ -6,7 +6,7 @@ from math import fsum
 import numpy as np
 import pytest
 
-from multikernel.machines.box_loops import balance, compensated_sum
+from multikernel.machines.box_loops import balance, compensated_sum, settle
 
 pytestmark = pytest.mark.loops
 
@@ -99,3 +99,44 @@ def test_sums_are_compensated():
     a = np.array([1.0, 1e100, 1.0, -1e100])
     assert compensated_sum(a, 0.0) == 2.0
     assert compensated_sum(a[:1], -1.0) == 0.0
+
+
+@pytest.mark.parametrize("n", [1500, 3000, 6000, 12000])
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_sums_of_more_last_digits_than_a_whole_number_holds_are_exact(n, sign):
+    # coefficients have up to 2^53 units, their sum up to n times as many: more than 2^63, and than 2^64
+    a = sign * (1.0 - 2.0**-20 * np.random.default_rng(n).random(n))
+    a[0], total = sign, sign * (n - n * 2.0**-21)
+    bounds = sign * np.vstack([np.full(n, -0.5), np.full(n, 1.5)])
+    with np.errstate(over="ignore"):
+        settle(a, bounds.min(axis=0), bounds.max(axis=0), float(sum(map(Fraction, a.tolist()))), np.ones(n, bool))
+        before = a.copy()
+        settle(a, bounds.min(axis=0), bounds.max(axis=0), total, np.ones(n, bool))
+    assert sum(map(Fraction, a.tolist())) == Fraction(total)
+    # what is missing goes to the roomiest
+    assert np.count_nonzero(a != before) == 1
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_no_coefficient_gets_more_digits_than_it_can_hold(sign):
+    # the first has the most room, but one unit more than 1 - u would be followed by half a digit
+    u = 2.0**-53
+    a = sign * np.array([1.0 - u, -0.5])
+    bounds = sign * np.array([[10.0, 0.0], [-1.0, -0.75]])
+    settle(a, bounds.min(axis=0), bounds.max(axis=0), sign * (0.5 + u), np.ones(2, bool))
+    np.testing.assert_array_equal(a, sign * np.array([1.0 - u, -0.5 + 2 * u]))
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_a_largest_coefficient_of_one_is_as_good_as_any(sign):
+    a, u = sign * np.array([1.0, -0.5]), 2.0**-52
+    bounds = sign * np.array([[1.0, 0.0], [0.0, -1.0]])
+    settle(a, bounds.min(axis=0), bounds.max(axis=0), sign * (0.5 + u), np.ones(2, bool))
+    np.testing.assert_array_equal(a, sign * np.array([1.0, -0.5 + u]))
+
+
+def test_what_is_no_number_is_left_alone():
+    for bad in (np.inf, -np.inf, np.nan):
+        a = np.array([0.3, bad, 0.1])
+        settle(a, np.full(3, -np.inf), np.full(3, np.inf), 1.0, np.ones(3, bool))
+        np.testing.assert_array_equal(a, [0.3, bad, 0.1])

@@ -341,3 +341,14 @@ def test_without_a_partner_single_coordinates_ascend():
     a, _ = case.run(ascend, 1)
     np.testing.assert_allclose(a, case.ascend_step(case.a, 1.0), atol=1e-14)
     assert np.count_nonzero(a) == 1 and case.value(a) > 0
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+@pytest.mark.parametrize("n", [3, 128, 200])
+def test_slopes_that_are_no_numbers_are_not_followed_beyond_the_end(loop, n):
+    a, G, none = np.zeros(n), np.full(n, np.nan), np.zeros(n)
+    result = loop(
+        np.eye(n), 1.0, np.ones(n, bool), np.ones(n), -np.ones(n), np.ones(n), 0.0, a, G, none, none, 0.0, 1.0, 3
+    )
+    assert result[:3] == (CONVERGED, -1, 0)
+    np.testing.assert_array_equal(a, none)

@@ -178,3 +178,13 @@ def test_the_start_and_the_programme_are_left_as_they_are():
     simplex_qp(H, c, start)
     for after, before in zip((H, c, start), given, strict=True):
         np.testing.assert_array_equal(after, before)
+
+
+def test_multipliers_are_slopes_less_those_of_the_free_variables():
+    H, c, _ = draw(2)
+    free = np.array([True, False, True, True, False, False])
+    x, multiplier = module._equality_step(H, c, free)
+    slope = H @ x + c
+    assert x.sum() == pytest.approx(1.0) and not x[~free].any() and np.ptp(slope[free]) == pytest.approx(0.0, abs=1e-12)
+    np.testing.assert_array_equal(multiplier[free], 0.0)
+    assert multiplier[~free] == pytest.approx(slope[~free] - slope[0])

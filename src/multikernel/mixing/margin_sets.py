@@ -100,7 +100,8 @@ class _MarginSet(Mixing):
         value, top = self.table.value(beta) / self.table.size, self.largest.value / self.table.size
         if value >= self.level:
             return beta
-        t = min(1.0, (self.level - value) / (top - value) * (1.0 + 1e-12)) if top > value else 1.0
+        # the level is below the largest margin
+        t = min(1.0, (self.level - value) / (top - value) * (1.0 + 1e-12))
         return (1.0 - t) * beta + t * self.largest.weights
 
     def scale_to_boundary(self, beta):
