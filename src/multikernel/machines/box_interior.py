@@ -24,9 +24,6 @@ import numpy as np
 from multikernel.gram.combined import RIDGES, Cholesky, Combined
 from multikernel.machines.base import MOST_FACTORISATIONS, TO_BOUNDARY, inner_gap
 
-# the pull inside may raise the gap so many times; else it is repeated for the new gap, up to the middle of the box
-_GROWTH = 10.0
-
 
 def solve_inside(
     machine: Any, combined: Combined, a: np.ndarray, f: np.ndarray, accuracy: float
@@ -84,25 +81,21 @@ class _InteriorPoint:
         self._begin(a, f, gap / (2 * len(self.row)))
 
     def _begin(self, a: np.ndarray, f: np.ndarray, mu: float) -> None:
-        """Set x to the coefficients, pulled inside so far that multipliers mu / x are no larger than the slopes."""
+        """Set x to the coefficients, pulled inside to where x |slope| is mu, or less far where slopes are small.
+
+        Multipliers are those of the slopes before the pull. What the pull changes in the slopes is left to the steps:
+        with slopes of the new x a few coefficients inside their bounds would raise the gap by orders of magnitude.
+        """
         x, self.f = self.sign * a[self.row], f
         self.x = np.maximum(x, 0.0)
-        while True:
-            self.b = self.machine.primal(self.f, 0.0)[1] - getattr(self.machine, "shift", 0.0)
-            slope = self._slopes()
-            inside = np.minimum(0.5 * self.r, mu / max(float(np.abs(slope).mean()), 1e-300))
-            self.x = np.clip(x, inside, self.r - inside)
-            self.v = self.r - self.x
-            self.f = self.combined.apply(self.a)
-            slope = self._slopes()
-            grown = float(self.x @ np.maximum(slope, 0.0) + self.v @ np.maximum(-slope, 0.0)) / (2 * len(x))
-            # numbers beyond the range of floats end the loop too
-            if not grown > _GROWTH * mu or np.all(inside == 0.5 * self.r):
-                break
-            mu = grown
-        mu = max(mu, grown)
-        self.z = np.maximum(slope, 0.0) + mu / self.x
-        self.w = np.maximum(-slope, 0.0) + mu / self.v
+        self.b = self.machine.primal(self.f, 0.0)[1] - getattr(self.machine, "shift", 0.0)
+        slope = self._slopes()
+        size = np.abs(slope)
+        inside = np.minimum(0.5 * self.r, mu / np.maximum(size, max(float(size.mean()), 1e-300)))
+        self.x = np.clip(x, inside, self.r - inside)
+        self.v = self.r - self.x
+        self.z, self.w = np.maximum(slope, 0.0) + mu / self.x, np.maximum(-slope, 0.0) + mu / self.v
+        self.f = self.combined.apply(self.a)
 
     @property
     def a(self) -> np.ndarray:
