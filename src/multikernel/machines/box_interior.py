@@ -24,6 +24,9 @@ import numpy as np
 from multikernel.gram.combined import RIDGES, Cholesky, Combined
 from multikernel.machines.base import MOST_FACTORISATIONS, TO_BOUNDARY, inner_gap
 
+# the pull inside may raise the gap so many times; else it is repeated for the new gap, up to the middle of the box
+_GROWTH = 10.0
+
 
 def solve_inside(
     machine: Any, combined: Combined, a: np.ndarray, f: np.ndarray, accuracy: float
@@ -45,21 +48,27 @@ def solve_inside(
     if least <= accuracy:
         return a, f
     combined = combined.in_double_precision()
-    path, before = _InteriorPoint(machine, combined, a, f, least), np.inf
-    for _ in range(MOST_FACTORISATIONS):
-        if path.complementarity <= accuracy:
-            gaps = []
-            for coef in (path.a, path.rounded()):
-                now = machine.make_feasible(coef)
-                there = combined.apply(now)
-                gaps.append(inner_gap(machine, now, there)[0])
-                if gaps[-1] < least or gaps[-1] <= accuracy:
-                    best, outputs, least = now, there, gaps[-1]
-            # coefficients exactly on their bounds are worth further steps, until these bring nothing but rounding
-            if gaps[-1] <= accuracy or min(gaps) >= before:
+    path, left = _InteriorPoint(machine, combined), MOST_FACTORISATIONS
+    for near in (True, False):
+        path.begin(a, f, near)
+        before = np.inf
+        while left and least > accuracy:
+            left -= 1
+            if path.complementarity <= accuracy:
+                gaps = []
+                for coef in (path.a, path.rounded()):
+                    now = machine.make_feasible(coef)
+                    there = combined.apply(now)
+                    gaps.append(inner_gap(machine, now, there)[0])
+                    if gaps[-1] < least or gaps[-1] <= accuracy:
+                        best, outputs, least = now, there, gaps[-1]
+                # coefficients exactly on their bounds are worth further steps, until these bring nothing but rounding
+                if gaps[-1] <= accuracy or min(gaps) >= before:
+                    break
+                before = min(gaps)
+            if not path.step():
                 break
-            before = min(gaps)
-        if not path.step():
+        if least <= accuracy:
             break
     return best, outputs
 
@@ -67,7 +76,7 @@ def solve_inside(
 class _InteriorPoint:
     """An interior point: x > 0 and v = r - x > 0, with their multipliers z and w, and b, the multiplier of the sum."""
 
-    def __init__(self, machine: Any, combined: Combined, a: np.ndarray, f: np.ndarray, gap: float) -> None:
+    def __init__(self, machine: Any, combined: Combined) -> None:
         self.machine, self.combined = machine, combined
         grow, shrink = np.flatnonzero(machine.hi > 0), np.flatnonzero(machine.lo < 0)
         self.row = np.concatenate([grow, shrink])
@@ -78,24 +87,29 @@ class _InteriorPoint:
             # no loss is larger than that of zero coefficients: h x^2 / 2 <= scale
             self.r = np.sqrt(2.0 * machine.scale / self.h)
         self.c = self.sign * machine.p[self.row] - machine.eps
-        self._begin(a, f, gap / (2 * len(self.row)))
 
-    def _begin(self, a: np.ndarray, f: np.ndarray, mu: float) -> None:
-        """Set x to the coefficients, pulled inside to where x |slope| is mu, or less far where slopes are small.
+    def begin(self, a: np.ndarray, f: np.ndarray, near: bool) -> None:
+        """Set x to the coefficients, pulled inside so far that multipliers mu / x are no larger than the slopes.
 
-        Multipliers are those of the slopes before the pull. What the pull changes in the slopes is left to the steps:
-        with slopes of the new x a few coefficients inside their bounds would raise the gap by orders of magnitude.
+        ``near``: with multipliers by the slopes before the pull. What the pull changes in the slopes is left to the
+        steps; few are needed, and in rare cases they are blocked. Else with those of the new slopes, and a larger mu.
         """
-        x, self.f = self.sign * a[self.row], f
-        self.x = np.maximum(x, 0.0)
-        self.b = self.machine.primal(self.f, 0.0)[1] - getattr(self.machine, "shift", 0.0)
-        slope = self._slopes()
-        size = np.abs(slope)
-        inside = np.minimum(0.5 * self.r, mu / np.maximum(size, max(float(size.mean()), 1e-300)))
-        self.x = np.clip(x, inside, self.r - inside)
-        self.v = self.r - self.x
+        x = np.clip(self.sign * a[self.row], 0.0, self.r)
+        self.x, self.v, self.f, mu = x, self.r - x, f, 0.0
+        before, inside = None, np.zeros(len(x))
+        while True:
+            self.b = self.machine.primal(self.f, 0.0)[1] - getattr(self.machine, "shift", 0.0)
+            slope = self._slopes()
+            grown = float(self.x @ np.maximum(slope, 0.0) + self.v @ np.maximum(-slope, 0.0)) / (2 * len(x))
+            # numbers beyond the range of floats end the loop too
+            if before is not None and (near or not grown > _GROWTH * mu or np.all(inside == 0.5 * self.r)):
+                break
+            mu, before = grown, slope
+            inside = np.minimum(0.5 * self.r, mu / max(float(np.abs(slope).mean()), 1e-300))
+            self.x = np.clip(x, inside, self.r - inside)
+            self.v, self.f = self.r - self.x, self.combined.apply(self.a)
+        slope, mu = (before, mu) if near else (slope, max(mu, grown))
         self.z, self.w = np.maximum(slope, 0.0) + mu / self.x, np.maximum(-slope, 0.0) + mu / self.v
-        self.f = self.combined.apply(self.a)
 
     @property
     def a(self) -> np.ndarray:
