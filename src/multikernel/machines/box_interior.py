@@ -24,7 +24,8 @@ import numpy as np
 from multikernel.gram.combined import RIDGES, Cholesky, Combined
 from multikernel.machines.base import MOST_FACTORISATIONS, TO_BOUNDARY, inner_gap
 
-# the pull inside may raise the gap so many times; else it is repeated for the new gap, up to the middle of the box
+# the pull inside may raise the gap so many times; else it is repeated for the new gap, up to the middle of the box. A
+# step that raises the complementarity by as much ends the run: a larger number makes hopeless runs longer
 _GROWTH = 10.0
 
 
@@ -51,9 +52,10 @@ def solve_inside(
     path, left = _InteriorPoint(machine, combined), MOST_FACTORISATIONS
     for near in (True, False):
         path.begin(a, f, near)
-        before = np.inf
-        while left and least > accuracy:
-            left -= 1
+        before = smallest = np.inf
+        # steps that raise the complementarity again bring nothing but rounding
+        while left and least > accuracy and path.complementarity <= _GROWTH * smallest:
+            left, smallest = left - 1, min(smallest, path.complementarity)
             if path.complementarity <= accuracy:
                 gaps = []
                 for coef in (path.a, path.rounded()):
