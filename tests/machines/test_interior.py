@@ -8,6 +8,7 @@ from reference import conic_binary
 from multikernel.gram.combined import Combined
 from multikernel.gram.dense import DenseGram
 from multikernel.gram.features import FeatureGram
+from multikernel.gram.lazy import LazyGram
 from multikernel.gram.sources import DenseSource
 from multikernel.losses import Logistic, SquaredHinge
 from multikernel.machines.base import MOST_FACTORISATIONS, inner_gap
@@ -19,7 +20,7 @@ from multikernel.machines.smooth import Smooth
 from multikernel.machines.svc import SVC
 from multikernel.machines.svr import SVR
 from multikernel.mixing.highs import HighsProgramme
-from multikernel.mixing.norms import PlainSum, Simplex
+from multikernel.mixing.norms import PlainSum, Simplex, mixing_for
 from multikernel.problem import Point, Problem
 from multikernel.solve import solve
 from multikernel.solvers import cut_model
@@ -89,6 +90,64 @@ def test_the_interior_point_method_alone_finds_the_optimum_of_a_conic_solver(kin
     assert machine.dual(a) - 0.5 * a @ f == pytest.approx(optimum, rel=2e-6)
     np.testing.assert_allclose(a, machine.make_feasible(a), rtol=1e-12)
     assert np.all((a >= machine.lo) & (a <= machine.hi))
+
+
+@pytest.mark.parametrize("norm", [2.0, np.inf])
+@pytest.mark.parametrize("C", [1e5, 1e6])
+@pytest.mark.parametrize("name", ["hinge", "tube"])
+def test_kernels_in_single_precision_at_large_costs(name, C, norm, monkeypatch):
+    """The sum of kernels is not rounded to single precision: its rounding times the costs is larger than the gap."""
+    rng, n = np.random.default_rng(0), 200
+    X = rng.normal(size=(n, 6))
+    squares = [((X[:, None] - X) ** 2).sum(axis=2) / 6, *((x[:, None] - x) ** 2 for x in X.T)]
+    stack = np.exp(-0.5 * np.array(squares)).astype(np.float32)
+    y = np.where((X**2).sum(axis=1) + 2 * rng.normal(size=n) > 6, 1.0, -1.0)
+    counts, original = [], Combined.factor
+    monkeypatch.setattr(Combined, "factor", lambda self, *rest: counts.append(1) or original(self, *rest))
+    machine = MACHINES[name](y, np.round(X[:, 0] * X[:, 1]), C)
+    solution = solve(Problem(DenseGram(stack), machine, mixing_for(norm)), tol=1e-3)
+    assert solution.status == "converged" and len(counts) <= 2 * MOST_FACTORISATIONS
+    assert true_gap(solution, stack.astype(float), machine, mixing_for(norm)) <= 1.1e-3
+
+
+@pytest.mark.parametrize("storage", ["subset", "lazy"])
+def test_rows_in_double_precision_of_other_storages(storage):
+    stack = samples("gaussian", 20)[0].astype(np.float32)
+    beta, keep = np.array([0.3, 0.5, 0.2]), np.arange(1, 20, 2)
+    if storage == "subset":
+        gram = DenseGram(stack).take_samples(keep)
+    else:
+        some = stack[:, keep][:, :, keep]
+        gram = LazyGram(lambda kernels, idx: ((k, some[k, idx]) for k in kernels), np.ones((3, 10)), dtype=np.float32,
+                        budget=1e6)  # fmt: skip
+        gram.rows(np.arange(5))
+    exact = np.tensordot(beta, stack[:, keep][:, :, keep].astype(float), 1)
+    combined = gram.combined(beta)
+    double = combined.in_double_precision()
+    assert double is combined.in_double_precision() is double.in_double_precision() and double.dtype == np.float64
+    for idx in (np.arange(10), np.arange(3, 7)):
+        np.testing.assert_allclose(double.block(idx), exact[np.ix_(idx, idx)], rtol=1e-15)
+    assert np.abs(combined.block(np.arange(10)) - exact).max() > 1e-9
+    combined.set_weights(np.array([0.0, 0.0, 1.0]))
+    assert combined.in_double_precision() is not double
+
+
+@pytest.mark.parametrize("C", [1.0, 1e4])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_start_near_the_solution_takes_few_steps(kind, C, monkeypatch):
+    stack, y, _ = samples(kind, 120)
+    machine, combined = SVC(y, C), DenseGram(stack.sum(axis=0)[None]).combined(np.ones(1))
+    a = solve_inside(machine, combined, machine.start(), np.zeros(120), 1e-9 * C)[0]
+    gap = inner_gap(machine, a, combined.apply(a))[0]
+    counts, original = [], Combined.factor
+    monkeypatch.setattr(Combined, "factor", lambda self, *rest: counts.append(1) or original(self, *rest))
+    # other coefficients nearby: a share of the way to the start
+    a = machine.make_feasible(0.999 * a + 0.001 * machine.start())
+    f = combined.apply(a)
+    now = inner_gap(machine, a, f)[0]
+    better = solve_inside(machine, combined, a, f, max(0.1 * now, 2 * gap))
+    assert inner_gap(machine, *better)[0] <= max(0.1 * now, 2 * gap)
+    assert len(counts) <= 15
 
 
 def test_coefficients_of_the_interior_point_method_are_on_their_bounds():

@@ -24,7 +24,8 @@ import numpy as np
 from multikernel.gram.combined import RIDGES, Cholesky, Combined
 from multikernel.machines.base import MOST_FACTORISATIONS, TO_BOUNDARY, inner_gap
 
-# the pull inside may raise the gap so many times; else it is repeated for the new gap, up to the middle of the box
+# the pull inside may raise the gap so many times; else it is repeated for the new gap, up to the middle of the box. A
+# step that raises the complementarity by as much ends the run: a larger number makes hopeless runs longer
 _GROWTH = 10.0
 
 
@@ -48,21 +49,28 @@ def solve_inside(
     if least <= accuracy:
         return a, f
     combined.widen()
-    path, before = _InteriorPoint(machine, combined, a, f, least), np.inf
-    for _ in range(MOST_FACTORISATIONS):
-        if path.complementarity <= accuracy:
-            gaps = []
-            for coef in (path.a, path.rounded()):
-                now = machine.make_feasible(coef)
-                there = combined.apply(now)
-                gaps.append(inner_gap(machine, now, there)[0])
-                if gaps[-1] < least or gaps[-1] <= accuracy:
-                    best, outputs, least = now, there, gaps[-1]
-            # coefficients exactly on their bounds are worth further steps, until these bring nothing but rounding
-            if gaps[-1] <= accuracy or min(gaps) >= before:
+    path, left = _InteriorPoint(machine, combined), MOST_FACTORISATIONS
+    for near in (True, False):
+        path.begin(a, f, near)
+        before = smallest = np.inf
+        # steps that raise the complementarity again bring nothing but rounding
+        while left and least > accuracy and path.complementarity <= _GROWTH * smallest:
+            left, smallest = left - 1, min(smallest, path.complementarity)
+            if path.complementarity <= accuracy:
+                gaps = []
+                for coef in (path.a, path.rounded()):
+                    now = machine.make_feasible(coef)
+                    there = combined.apply(now)
+                    gaps.append(inner_gap(machine, now, there)[0])
+                    if gaps[-1] < least or gaps[-1] <= accuracy:
+                        best, outputs, least = now, there, gaps[-1]
+                # coefficients exactly on their bounds are worth further steps, until these bring nothing but rounding
+                if gaps[-1] <= accuracy or min(gaps) >= before:
+                    break
+                before = min(gaps)
+            if not path.step():
                 break
-            before = min(gaps)
-        if not path.step():
+        if least <= accuracy:
             break
     return best, outputs
 
@@ -70,7 +78,7 @@ def solve_inside(
 class _InteriorPoint:
     """An interior point: x > 0 and v = r - x > 0, with their multipliers z and w, and b, the multiplier of the sum."""
 
-    def __init__(self, machine: Any, combined: Combined, a: np.ndarray, f: np.ndarray, gap: float) -> None:
+    def __init__(self, machine: Any, combined: Combined) -> None:
         self.machine, self.combined = machine, combined
         grow, shrink = np.flatnonzero(machine.hi > 0), np.flatnonzero(machine.lo < 0)
         self.row = np.concatenate([grow, shrink])
@@ -81,28 +89,29 @@ class _InteriorPoint:
             # no loss is larger than that of zero coefficients: h x^2 / 2 <= scale
             self.r = np.sqrt(2.0 * machine.scale / self.h)
         self.c = self.sign * machine.p[self.row] - machine.eps
-        self._begin(a, f, gap / (2 * len(self.row)))
 
-    def _begin(self, a: np.ndarray, f: np.ndarray, mu: float) -> None:
-        """Set x to the coefficients, pulled inside so far that multipliers mu / x are no larger than the slopes."""
-        x, self.f = self.sign * a[self.row], f
-        self.x = np.maximum(x, 0.0)
+    def begin(self, a: np.ndarray, f: np.ndarray, near: bool) -> None:
+        """Set x to the coefficients, pulled inside so far that multipliers mu / x are no larger than the slopes.
+
+        ``near``: with multipliers by the slopes before the pull. What the pull changes in the slopes is left to the
+        steps; few are needed, and in rare cases they are blocked. Else with those of the new slopes, and a larger mu.
+        """
+        x = np.clip(self.sign * a[self.row], 0.0, self.r)
+        self.x, self.v, self.f, mu = x, self.r - x, f, 0.0
+        before, inside = None, np.zeros(len(x))
         while True:
             self.b = self.machine.primal(self.f, 0.0)[1] - getattr(self.machine, "shift", 0.0)
             slope = self._slopes()
-            inside = np.minimum(0.5 * self.r, mu / max(float(np.abs(slope).mean()), 1e-300))
-            self.x = np.clip(x, inside, self.r - inside)
-            self.v = self.r - self.x
-            self.f = self.combined.apply(self.a)
-            slope = self._slopes()
             grown = float(self.x @ np.maximum(slope, 0.0) + self.v @ np.maximum(-slope, 0.0)) / (2 * len(x))
             # numbers beyond the range of floats end the loop too
-            if not grown > _GROWTH * mu or np.all(inside == 0.5 * self.r):
+            if before is not None and (near or not grown > _GROWTH * mu or np.all(inside == 0.5 * self.r)):
                 break
-            mu = grown
-        mu = max(mu, grown)
-        self.z = np.maximum(slope, 0.0) + mu / self.x
-        self.w = np.maximum(-slope, 0.0) + mu / self.v
+            mu, before = grown, slope
+            inside = np.minimum(0.5 * self.r, mu / max(float(np.abs(slope).mean()), 1e-300))
+            self.x = np.clip(x, inside, self.r - inside)
+            self.v, self.f = self.r - self.x, self.combined.apply(self.a)
+        slope, mu = (before, mu) if near else (slope, max(mu, grown))
+        self.z, self.w = np.maximum(slope, 0.0) + mu / self.x, np.maximum(-slope, 0.0) + mu / self.v
 
     @property
     def a(self) -> np.ndarray:
