@@ -91,8 +91,8 @@ def _smoothed_loss(D, y, b, kind, sigma, margin, mu, q):
         q[u] = 0.0
         if u != y or own:
             x = (D[u] + b[u] - b[y] - top) / mu
-            # far below, nothing that the sum would show
-            if x > -50.0:
+            # what the sum would not show is left out
+            if not x < -50.0:
                 q[u] = np.exp(x)
                 total += q[u]
                 entropy -= q[u] * x
