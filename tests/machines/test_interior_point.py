@@ -55,12 +55,14 @@ def test_the_interior_point_method_finds_the_optimum(n, d, c, C, intercept, gaus
     assert upper == pytest.approx(optimum, rel=1e-5) and lower == pytest.approx(optimum, rel=1e-5)
 
 
+@pytest.mark.parametrize("c", [5, 12])
 @pytest.mark.parametrize("balanced", [True, False])
-def test_both_systems_solve_the_same_equations(balanced):
+def test_both_systems_solve_the_same_equations(balanced, c):
+    """Of low rank with fewer unknowns of the classes than rows, and with more."""
     rng = np.random.default_rng(0)
-    X, D = rng.normal(size=(30, 4)), 10 ** rng.uniform(-2, 4, (30, 5))
-    R, rows = rng.normal(size=(30, 5)), rng.normal(size=30)
-    columns = rng.dirichlet(np.ones(5)) * rows.sum()
+    X, D = rng.normal(size=(30, 4)), 10 ** rng.uniform(-2, 4, (30, c))
+    R, rows = rng.normal(size=(30, c)), rng.normal(size=30)
+    columns = rng.dirichlet(np.ones(c)) * rows.sum()
     firm = D > 1e9
     blocks = ClassBlocksNewtonSystem(combined_of(X @ X.T), ~firm, balanced, D, firm / D)
     for system in (blocks, LowRankSystem(X, D, balanced)):
@@ -147,3 +149,23 @@ def test_a_margin_and_other_kernels_beside_linear_ones():
     assert margin.status_ == "converged" and margin.duality_gap_ <= 1e-3
     mixed = MKLClassifier([Linear(), RBF()], C=1000.0).fit(X, y)
     assert mixed.status_ == "converged" and mixed.duality_gap_ <= 1e-3
+
+
+@pytest.mark.parametrize(("loss", "norm"), [("logistic", np.inf), ("multinomial", np.inf), ("smooth_hinge", 1.0)])
+@pytest.mark.parametrize("C", [1.0, 1e4])
+def test_many_classes_on_kernels_of_low_rank(loss, norm, C, monkeypatch):
+    """More unknowns of the classes than rows: the rows are what is factorised, in a bounded number of steps."""
+    rng = np.random.default_rng(0)
+    y = np.arange(120) % 40
+    X = rng.normal(size=(40, 3))[y] + rng.normal(size=(120, 3))
+    sizes, make = [], LowRankSystem.__init__
+
+    def count(self, *given):
+        make(self, *given)
+        sizes.append(len(self.factor[0]))
+
+    monkeypatch.setattr(LowRankSystem, "__init__", count)
+    stack = stack_kernels([np.outer(x, x) for x in X.T])
+    model = MKLClassifier("precomputed", loss=loss, norm=norm, C=C, multiclass="joint", tol=1e-3).fit(stack, y)
+    assert model.status_ == "converged"
+    assert set(sizes) <= {120} and len(sizes) <= 60 * model.n_iter_

@@ -109,7 +109,7 @@ def test_loops_have_the_formulas_of_the_losses(loss):
 
 @pytest.mark.loops
 @names
-@pytest.mark.parametrize("n, c, size", [(6, 2, 1.0), (30, 3, 5.0), (24, 5, 0.1), (30, 3, 300.0)])
+@pytest.mark.parametrize("n, c, size", [(6, 2, 1.0), (30, 3, 5.0), (24, 5, 0.1), (30, 3, 300.0), (40, 8, 1e5)])
 def test_best_biases_are_best(loss, n, c, size):
     """No loss of other biases is below, near or far: the problem is convex."""
     rng = np.random.default_rng([n, c])

@@ -114,6 +114,19 @@ def test_a_kernel_that_rounding_made_indefinite_still_has_a_preconditioner():
     assert not empty.apply(np.ones((40, 2))).any()
 
 
+@pytest.mark.parametrize("norm", [2.0, np.inf])
+def test_a_sum_that_single_precision_makes_indefinite(norm):
+    """A kernel of large values takes the digits of the others: the sum in single precision has negative eigenvalues."""
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(60, 2)), rng.normal(size=(60, 3))
+    K = np.stack([*(np.exp(-0.1 * (x[:, None] - x) ** 2) for x in X.T), np.full((60, 60), 1000.0)]).astype(np.float32)
+    combined = HostCombined(DenseGram(K), np.ones(3))
+    assert np.linalg.eigvalsh(combined.block(np.arange(60), np.dtype(float)))[0] < -5e-5
+    assert combined.widen() and not combined.widen()
+    assert np.linalg.eigvalsh(combined.block(np.arange(60)))[0] > -5e-5
+    assert solve(Problem(DenseGram(K), Ridge(Y, 1e4, True), mixing_for(norm)), tol=1e-3).status == "converged"
+
+
 def test_targets_that_say_nothing():
     stack, Y = data()
     for y, fit_intercept in ((np.zeros(len(Y)), False), (np.full((len(Y), 2), 7.0), True)):

@@ -39,14 +39,10 @@ def _dot(a, b, m):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def factorise(M):
-    """Overwrite the lower triangle of a symmetric matrix by its Cholesky factor, pivots kept above rounding."""
-    c = M.shape[0]
-    largest = 0.0
-    for u in range(c):
-        largest = max(largest, M[u, u])
-    for u in range(c):
-        tiny = 1e-13 * M[u, u] + 1e-30 * largest + 1e-300
+def factorise(M, least):
+    """Overwrite the lower triangle of M by its Cholesky factor, squared pivots above rounding and ``least``."""
+    for u in range(M.shape[0]):
+        tiny = 1e-13 * M[u, u] + least
         for v in range(u + 1):
             x = M[u, v] - _dot(M[u], M[v], v)
             M[u, v] = np.sqrt(max(x, tiny)) if u == v else x / M[v, v]
@@ -82,7 +78,7 @@ def _bias_system(w, W, L):
         largest = max(largest, L[u, u])
     # a common shift of the biases changes nothing: the last bias is kept near where it is
     L[c - 1, c - 1] += largest
-    factorise(L)
+    factorise(L, 1e-30 * largest + 1e-300)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

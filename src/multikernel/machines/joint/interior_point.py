@@ -77,19 +77,20 @@ class LowRankSystem:
         self.share = self.e / self.total
         k = G.shape[1]
         root = np.sqrt(self.total)
-        self.N = (self.e.T[:, None] * G.T) @ G
+        N = (self.e.T[:, None] * G.T) @ G
         B = ((self.e / root).T[:, None] * G.T).reshape(c * k, n)
         ridge = np.ones(k)
         if balanced:
-            ridge[-1] = 1e-12 * float(np.trace(self.N, axis1=1, axis2=2).mean()) / k
-        self.N[:, range(k), range(k)] += ridge
+            ridge[-1] = 1e-12 * float(np.trace(N, axis1=1, axis2=2).mean()) / k
+        N[:, range(k), range(k)] += ridge
         self.B = None if c * k <= n else B
         if self.B is None:
             M = -(B @ B.T)
             for u in range(c):
-                M[u * k : (u + 1) * k, u * k : (u + 1) * k] += self.N[u]
+                M[u * k : (u + 1) * k, u * k : (u + 1) * k] += N[u]
         else:
-            X = np.linalg.solve(np.linalg.cholesky(self.N), B.reshape(c, k, n)).reshape(c * k, n)
+            self.root = np.linalg.inv(np.linalg.cholesky(N))
+            X = (self.root @ B.reshape(c, k, n)).reshape(c * k, n)
             M = -(X.T @ X)
             M.flat[:: n + 1] += 1.0
             if balanced:
@@ -115,7 +116,7 @@ class LowRankSystem:
         return cho_solve(self.factor, rhs, check_finite=False)
 
     def _class_solve(self, rhs: np.ndarray) -> np.ndarray:
-        return np.linalg.solve(self.N, rhs[..., None])[..., 0]
+        return (self.root.mT @ (self.root @ rhs[..., None]))[..., 0]
 
     def _centred(self, R: np.ndarray) -> np.ndarray:
         """M_i R_i for every row, M_i = diag(e_i) - e_i e_i' / sum e_i."""

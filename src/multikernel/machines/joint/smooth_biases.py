@@ -88,11 +88,14 @@ def _smoothed_loss(D, y, b, kind, sigma, margin, mu, q):
             top = max(top, D[u] + b[u] - b[y])
     total, entropy = 0.0, 0.0
     for u in range(c):
-        x = (D[u] + b[u] - b[y] - top) / mu
-        # what is below the last digit of the sum
-        q[u] = np.exp(x) if x > -45.0 and (u != y or own) else 0.0
-        total += q[u]
-        entropy -= q[u] * x
+        q[u] = 0.0
+        if u != y or own:
+            x = (D[u] + b[u] - b[y] - top) / mu
+            # what the sum would not show is left out
+            if not x < -50.0:
+                q[u] = np.exp(x)
+                total += q[u]
+                entropy -= q[u] * x
     for u in range(c):
         q[u] /= total
     t, entropy = top + mu * np.log(total), entropy / total + np.log(total)
@@ -109,10 +112,11 @@ def _newton_direction(H, g, more):
     size = 0.0
     for u in range(c):
         size = max(size, H[u, u])
-    L = H + max(size + more, 1e-300) / c
+    size = max(size + more, 1e-300)
+    L = H + size / c
     for u in range(c):
         L[u, u] += more
-    factorise(L)
+    factorise(L, 1e-15 * size)
     d = -g
     substitute(L, d)
     return d
@@ -172,7 +176,9 @@ def _smoothed_newton(D, C, y, kind, sigma, margin, enough):
             decrement -= g[u] * d[u]
         rounding = 1e-15 * (abs(value) + total)
         settled = last and loose <= max(enough, rounding)
-        if decrement <= max(0.1 * enough if settled else 1e-3 * mu * total, rounding):
+        # before mu is small enough, no more exact than the smoothing is
+        wanted = 0.1 * enough if settled else max(0.1 * loose, 1e-3 * mu * total)
+        if decrement <= max(wanted, rounding):
             if settled:
                 # a last step: its gain is too small to show in the value
                 if _evaluate(D, C, y, b + d, kind, sharp, margin, mu, q) <= value + rounding:
