@@ -95,6 +95,8 @@ class Point:
         self._outputs = known if isinstance(known, Outputs) else problem.gram.new_outputs(self.a.shape, known)
         self.combined = problem.gram.combined(self.beta)
         self.curvature = np.full(problem.gram.n_kernels, np.inf)
+        # how far below zero the quadratic forms are
+        self.negative = np.zeros(problem.gram.n_kernels)
         gram = problem.gram
         # the length of each sample in feature space, and the relative rounding of a sum
         self._lengths = np.sqrt(np.maximum(gram.diag() + gram.loose, 0.0))
@@ -131,7 +133,8 @@ class Point:
             # below zero where rounding does not explain it
             below = q < -self._digit * self.size * (self.wander + self.size)
             self.curvature = np.minimum(self.curvature, np.where(below, q, np.maximum(q, 0.0)) / size)
-        return np.maximum(q, 0.0)
+        self.negative = np.maximum(-q, 0.0)
+        return q + self.negative
 
     @cached_property
     def f(self) -> np.ndarray:
@@ -167,7 +170,9 @@ class Point:
         support = self.problem.mixing.support(self.q + size * error)[0]
         sums = abs(dual) + float(np.abs(self.a).sum()) * machine.reach + support
         below = plain.lower - (dual - 0.5 * support)
-        return replace(plain, rounding=upper - plain.upper + below + digit * sums)
+        # kernels that rounding to their storage has made indefinite: the primal value itself may be so much smaller
+        negative = 0.5 * float(self.beta @ self.negative)
+        return replace(plain, rounding=upper - plain.upper + below + digit * sums + negative)
 
     def set_weights(self, beta: np.ndarray) -> None:
         """Move to new weights."""

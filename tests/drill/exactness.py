@@ -16,7 +16,13 @@ def case(rng):
     """Check one random problem: a row with a true gap above the reported one is a finding."""
     from exact import check_one
 
-    row = check_one(int(rng.integers(1 << 31)))
+    try:
+        row = check_one(int(rng.integers(1 << 31)))
+    except ValueError as error:
+        # kernels drawn for other tasks may be centred, which one class refuses
+        if "must not be centred" not in str(error):
+            raise
+        return "refused", None
     if "ratio" not in row:
         return "left out", None
     label = f"{row['loss']}, {row['storage']}"

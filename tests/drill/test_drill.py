@@ -32,6 +32,10 @@ ONCE_FOUND = [
     ("extremes", 62, 454),
     ("extremes", 62, 524),
     ("extremes", 63, 457),
+    ("exactness", 72, 18),
+    ("exactness", 72, 760),
+    ("exactness", 73, 32),
+    ("agreement", 72, 173),
     ("scarcity", 62, 97),
 ]
 
