@@ -30,6 +30,7 @@ _KNOWN: dict[str, dict[str, str | None]] = {
         "multikernel.estimators.baselines.online_blocks": "FeatureBlocks",
         "multikernel.estimators.baselines.two_stage": "MixedPredictor",
     },
+    "tables": {"multikernel.cli.table_encoder": "TableEncoder"},
     # scikit-learn's: predictors on a precomputed kernel, what may stand before a model, and folds
     "sklearn": {
         "sklearn.svm": "NuSVC NuSVR SVC SVR",
