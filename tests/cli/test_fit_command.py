@@ -111,7 +111,12 @@ def test_several_files_are_matched_by_the_index(folder, tmp_path):
                  "--norm", "1", "--out", path, "--json", "--float32")  # fmt: skip
     report = json.loads(result.stdout)
     assert report["columns"] == {"rna": ["gene_0", "gene_1"], "clinical": ["age", "stage"]} and report["score"] > 0.6
-    assert "score" in run("predict", path, folder / "clinical.csv", folder / "rna.csv", "--index", "patient_id").stdout
+    # the model remembers by which column the rows of several files are matched
+    lines = run("predict", path, folder / "clinical.csv", folder / "rna.csv").stdout.splitlines()
+    other = run(
+        "predict", path, folder / "rna.csv", folder / "clinical.csv", "--index", "patient_id"
+    ).stdout.splitlines()
+    assert lines[0] == "sample,prediction,score" and sorted(lines) == sorted(other) and lines != other
 
 
 def test_the_config_file_and_checkpoints(folder, tmp_path):
@@ -174,8 +179,13 @@ def test_files_that_do_not_fit_together(folder, tmp_path):
     assert "must hold samples" in run("fit", tmp_path / "empty.csv", code=2).output
     assert "does not exist" in run("predict", tmp_path / "no.mk", folder / "rna.csv", code=2).output
     assert "does not exist" in run("fit", tmp_path / "no.csv", code=2).output
-    names = read_tables([folder / "rna.csv", folder / "rna.csv"])
-    assert "rna:gene_0" in names.frame.columns and set(names.groups) == {"rna", "rna:rna"}
+    twice = read_tables([folder / "rna.csv", folder / "rna.csv"])
+    assert twice.frame.columns.tolist() == ["patient_id", "gene_0", "gene_1"]
+    # rows in another order, which nothing but a column of both files tells
+    both = ["fit", folder / "rna.csv", folder / "clinical.csv"]
+    assert "--index patient_id matches rows by it" in run(*both, code=2).output
+    pd.DataFrame({"gene_0": np.zeros(N), "other": RNG.normal(size=N)}).to_csv(tmp_path / "more.csv", index=False)
+    assert "more:gene_0" in read_tables([folder / "rna.csv", tmp_path / "more.csv"]).frame.columns
 
 
 def test_kernels_and_data_sets_are_listed(tmp_path):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -35,6 +37,10 @@ def refusals() -> Iterator[None]:
     except KeyboardInterrupt:
         typer.echo("Interrupted.", err=True)
         raise typer.Exit(130) from None
+    except BrokenPipeError:
+        # the reader of stdout, such as head, has seen enough; nothing may be written to it any more
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise typer.Exit(0) from None
     except (ValueError, TypeError, OSError, MemoryError) as error:
         typer.echo(f"Error: {error}", err=True)
         raise typer.Exit(2) from None

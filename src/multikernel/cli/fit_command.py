@@ -87,7 +87,7 @@ def run_fit(
         raise ValueError(f"The column '{target}' must not have gaps. Got {gaps} of them.")
     found, why = take_task(y, task)
     columns = choose_columns(tables, target, asked, words(drop), words(keep))
-    encoder = TableEncoder(columns.kinds, standardize).fit(frame)
+    encoder = TableEncoder(columns.kinds, standardize, index).fit(frame)
     entries = make_entries(columns, {name: encoder.outputs(name) for name in columns.kinds}, frame, words(kernels))
     values = y.astype(str).to_numpy() if found == "classification" and y.dtype.kind not in "biuf" else y.to_numpy()
     if found == "classification" and (smallest := int(y.value_counts().min())) < cv:
@@ -154,8 +154,10 @@ def run_predict(
     from multikernel.saving import load
 
     model = load(path)
-    frame = read_tables(data, index).frame
     encoder = model[0] if hasattr(model, "steps") else None
+    # rows of several files are matched as they were for the fit
+    tables = read_tables(data, index or (getattr(encoder, "index", None) if len(data) > 1 else None))
+    frame = tables.frame
     if isinstance(encoder, TableEncoder):
         samples = frame
     else:
@@ -166,7 +168,8 @@ def run_predict(
             raise ValueError(absent("column", str(lacking), list(samples.columns), data[0]))
         samples = samples[list(names)] if names is not None else samples.to_numpy()
     predictions = np.asarray(model.predict(samples))
-    columns = {"prediction": predictions}
+    columns = {} if tables.rows is None else {"sample": tables.rows}
+    columns["prediction"] = predictions
     last = model[-1] if hasattr(model, "steps") else model
     if hasattr(last, "classes_"):
         method = "predict_proba" if hasattr(last, "predict_proba") else "decision_function"

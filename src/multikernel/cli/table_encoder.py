@@ -22,6 +22,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         The columns, each "number", "words" or "sequence".
     standardize : bool
         Whether columns of numbers are brought to mean zero and variance one.
+    index : str or None
+        The column by which the rows of several tables were matched.
 
     Attributes
     ----------
@@ -33,8 +35,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         How many gaps each column had.
     """
 
-    def __init__(self, kinds, standardize=True):
+    def __init__(self, kinds, standardize=True, index=None):
         self.kinds = kinds
+        self.index = index
         self.standardize = standardize
 
     def fit(self, X: Any, y: Any = None) -> TableEncoder:

@@ -30,10 +30,11 @@ _LETTERS = re.compile(r"[A-Za-z*\-]+$")
 
 @dataclass(frozen=True)
 class Tables:
-    """A data frame, and the columns that belong together because they came from one file or one array."""
+    """A data frame, the columns that came from one file or array, and the names of the rows where they have some."""
 
     frame: Any
     groups: Mapping[str, list[str]]
+    rows: np.ndarray | None = None
 
 
 @dataclass(frozen=True)
@@ -79,38 +80,48 @@ def read_tables(paths: Sequence[Path], index: str | None = None) -> Tables:
     for path in paths:
         frame, own = _read(path)
         if index is not None:
-            if index not in frame.columns:
-                raise ValueError(
-                    f"The option --index names no column: {absent('column', index, list(frame.columns), path)}"
-                )
-            if frame[index].duplicated().any():
-                raise ValueError(
-                    f"The option --index must name a column without repetitions. Got {index!r} in '{path}'."
-                )
-            frame = frame.set_index(index)
-        if frames and (
-            len(frame) != len(frames[0]) or (index is not None and set(frame.index) != set(frames[0].index))
-        ):
-            how = "as many rows as" if index is None else f"the same values of {index!r} as"
+            frame = _by_index(path, frame, index)
+        if frames:
+            frame = _like_first(path, frame, paths[0], frames[0], index)
+        # a column that other files have too is taken once where its values are the same
+        taken = {name: other[name] for other in frames for name in other.columns}
+        frame = frame[[name for name in frame.columns if name not in taken or not frame[name].equals(taken[name])]]
+        if index is None and (odd := [name for name in frame.columns if name in taken and frame[name].is_unique]):
             raise ValueError(
-                f"The file '{path}' must have {how} '{paths[0]}'. Got {len(frame)} and {len(frames[0])} rows."
+                f"The rows of '{path}' must be in the order of the other files. Got the column {odd[0]!r} in another "
+                f"order: --index {odd[0]} matches rows by it."
             )
-        if index is not None and frames:
-            frame = frame.loc[frames[0].index]
-        taken = {name for other in frames for name in other.columns}
         new = {name: f"{path.stem}:{name}" if name in taken else name for name in frame.columns}
         frames.append(frame.rename(columns=new))
         for group, names in (own or {path.stem: list(frame.columns)}).items():
-            groups[group if group not in groups else f"{path.stem}:{group}"] = [
-                new[each] for each in names if each in new
-            ]
+            members = [new[each] for each in names if each in new]
+            groups[group if group not in groups else f"{path.stem}:{group}"] = members
     whole = frames[0] if len(frames) == 1 else pandas().concat(frames, axis=1)
     if not len(whole) or not len(whole.columns):
         raise ValueError(
             f"The file '{paths[0]}' must hold samples. Got {len(whole)} rows and {len(whole.columns)} columns."
         )
     several = len(paths) > 1 or len(groups) > 1
-    return Tables(whole.reset_index(drop=True), groups if several else {})
+    rows = None if index is None else whole.index.to_numpy()
+    return Tables(whole.reset_index(drop=True), groups if several else {}, rows)
+
+
+def _by_index(path: Path, frame: Any, index: str) -> Any:
+    """Return a table whose rows have the names in one of its columns."""
+    if index not in frame.columns:
+        there = absent("column", index, list(frame.columns), path)
+        raise ValueError(f"The option --index names no column: {there}")
+    if frame[index].duplicated().any():
+        raise ValueError(f"The option --index must name a column without repetitions. Got {index!r} in '{path}'.")
+    return frame.set_index(index)
+
+
+def _like_first(path: Path, frame: Any, first: Path, wanted: Any, index: str | None) -> Any:
+    """Return a table with the rows of the first one, in its order."""
+    if len(frame) != len(wanted) or (index is not None and set(frame.index) != set(wanted.index)):
+        how = "as many rows as" if index is None else f"the same values of {index!r} as"
+        raise ValueError(f"The file '{path}' must have {how} '{first}'. Got {len(frame)} and {len(wanted)} rows.")
+    return frame if index is None else frame.loc[wanted.index]
 
 
 def _read(path: Path) -> tuple[Any, dict[str, list[str]]]:
