@@ -1,14 +1,18 @@
 """The commands fit, predict, inspect, kernels and datasets: from files to a saved model, as a new user would."""
 
+import gzip
 import json
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import typer
+from scipy import sparse
 from typer.testing import CliRunner
 
 import multikernel
-from multikernel.cli.app import app
+from multikernel.cli.app import app, refusals
 from multikernel.cli.fit_command import parse_views
 from multikernel.cli.table_encoder import TableEncoder
 from multikernel.cli.tables import choose_columns, read_tables, take_task, why_not
@@ -231,26 +235,100 @@ def test_arrays_and_sequences_as_tables(tmp_path):
     assert "one or two dimensions" in run("fit", tmp_path / "none.npz", code=2).output
 
 
-def test_parquet_hdf5_and_annotated_data(tmp_path):
-    frame = patients()
-    for reader, name in (("pyarrow", "a.parquet"), ("h5py", "a.h5"), ("anndata", "a.h5ad"), ("mudata", "a.h5mu")):
-        module = pytest.importorskip(reader)
-        if reader == "pyarrow":
-            frame.to_parquet(tmp_path / name)
-        elif reader == "h5py":
-            with module.File(tmp_path / name, "w") as file:
-                file["omics/rna"] = frame[["gene_0", "gene_1"]].to_numpy()
-                file["y"] = [each.encode() for each in frame["y"]]
-        else:
-            import anndata
+@pytest.mark.parametrize(("reader", "name"), [
+    ("pyarrow", "a.parquet"), ("h5py", "a.h5"), ("anndata", "a.h5ad"), ("mudata", "a.h5mu"),
+])  # fmt: skip
+def test_parquet_hdf5_and_annotated_data(reader, name, tmp_path):
+    frame, module = patients(), pytest.importorskip(reader)
+    if reader == "pyarrow":
+        frame.to_parquet(tmp_path / name)
+    elif reader == "h5py":
+        with module.File(tmp_path / name, "w") as file:
+            file["omics/rna"] = frame[["gene_0", "gene_1"]].to_numpy()
+            file["y"] = [each.encode() for each in frame["y"]]
+    else:
+        import anndata
 
-            obs = frame[["y"]].set_axis([f"p{i}" for i in range(N)])
-            part = anndata.AnnData(frame[["gene_0", "gene_1"]].to_numpy(), obs=obs, obsm={"pca": np.ones((N, 2))})
-            part.write_h5ad(tmp_path / name) if reader == "anndata" else module.MuData({"rna": part}).write(
-                tmp_path / name
-            )
+        obs = frame[["y"]].set_axis([f"p{i}" for i in range(N)])
+        part = anndata.AnnData(frame[["gene_0", "gene_1"]].to_numpy(), obs=obs, obsm={"pca": np.ones((N, 2))})
+        whole = part if reader == "anndata" else module.MuData({"rna": part})
+        (whole.write_h5ad if reader == "anndata" else whole.write)(tmp_path / name)
+    tables = read_tables([tmp_path / name])
+    assert len(tables.frame) == N and any("y" in column for column in tables.frame.columns)
+
+
+def test_readers_of_packages_that_may_be_missing(tmp_path, monkeypatch):
+    """Stand-ins with the few methods that are used, for where the packages themselves are not installed."""
+    frame = patients()
+    genes, y = frame[["gene_0", "gene_1"]].to_numpy(), frame[["y"]].set_axis([f"p{i}" for i in range(N)])
+
+    class Dataset(SimpleNamespace):
+        def __getitem__(self, key):
+            return self.values
+
+    class File(SimpleNamespace):
+        def __init__(self, path, mode):
+            assert mode == "r"
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            return None
+
+        def visititems(self, call):
+            call("omics", self)
+            call("omics/rna", Dataset(values=genes))
+            call("y", Dataset(values=np.array([each.encode() for each in frame["y"]], object)))
+
+    part = SimpleNamespace(X=sparse.csr_array(genes), var_names=["a", "b"], obs=y, obsm={"pca": np.ones((N, 2))})
+    stand_ins = {
+        "h5py": SimpleNamespace(File=File, Dataset=Dataset),
+        "anndata": SimpleNamespace(read_h5ad=lambda path: part),
+        "mudata": SimpleNamespace(read_h5mu=lambda path: SimpleNamespace(mod={"rna": part}, obs=y)),
+    }
+    for name, module in stand_ins.items():
+        monkeypatch.setitem(sys.modules, name, module)
+    groups = {"a.h5": ["omics/rna"], "a.h5ad": ["X", "pca"], "a.h5mu": ["rna", "pca"]}
+    for name, expected in groups.items():
+        (tmp_path / name).write_bytes(b"")
         tables = read_tables([tmp_path / name])
-        assert len(tables.frame) == N and any("y" in column for column in tables.frame.columns), name
+        assert list(tables.groups) == (expected if len(expected) > 1 else []), name
+        assert np.array_equal(tables.frame["y"], frame["y"]) and len(tables.frame) == N
+
+
+def test_odds_and_ends_of_tables(folder, tmp_path, monkeypatch):
+    with gzip.open(tmp_path / "a.csv.gz", "wt") as file:
+        file.write("a;y\n1;2\n3;4\n")
+    assert read_tables([tmp_path / "a.csv.gz"]).frame["a"].tolist() == [1, 3]
+    monkeypatch.setattr(
+        "multikernel.cli.tables._READERS", {".csv": lambda path: (pd.DataFrame([[1, 2]], columns=["a", "a"]), {})}
+    )
+    with pytest.raises(ValueError, match="must have names of their own"):
+        read_tables([folder / "data.csv"])
+    monkeypatch.undo()
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ValueError, match="pip install"):
+        read_tables([folder / "data.csv"])
+
+
+def test_probabilities_and_a_reader_that_has_seen_enough(folder, tmp_path, monkeypatch):
+    path = tmp_path / "model.mk"
+    run(
+        "fit", folder / "data.csv", "--loss", "logistic", "--C", "1", "--norm", "1", "--cv", 2, "--quiet", "--out", path
+    )
+    assert run("predict", path, folder / "data.csv").stdout.startswith(
+        "prediction,probability case,probability control"
+    )
+    assert "'no' is not in" in run("predict", path, folder / "data.csv", "--target", "no", code=2).output
+
+    def stop(*_):
+        raise BrokenPipeError
+
+    monkeypatch.setattr("os.dup2", lambda *_: None)
+    monkeypatch.setattr("sys.stdout", SimpleNamespace(fileno=lambda: 1))
+    with pytest.raises(typer.Exit), refusals():
+        stop()
 
 
 def test_a_package_that_is_missing_is_named(tmp_path, monkeypatch):
