@@ -129,7 +129,7 @@ def test_the_config_file_and_checkpoints(folder, tmp_path):
     arguments = ["fit", folder / "data.csv", "--config", tmp_path / "fit.toml", "--quiet", "--out", out, "--resume"]
     report = json.loads(run(*arguments).stdout)
     assert report["chosen"] == {"C": 1.0, "norm": 2.0} and list(report["columns"]) == ["rna"]
-    assert (tmp_path / "model.mk.state").is_dir()
+    assert not (tmp_path / "model.mk.state").exists()
     assert json.loads(run(*arguments, "--C", "10").stdout)["chosen"]["C"] == 10.0
     (tmp_path / "fit.json").write_text('{"targett": "y"}')
     result = run("fit", folder / "data.csv", "--config", tmp_path / "fit.json", code=2)
@@ -140,6 +140,12 @@ def test_the_config_file_and_checkpoints(folder, tmp_path):
             "--config must be a file of"
             in run("fit", folder / "data.csv", "--config", tmp_path / "fit.json", code=2).output
         )
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_fit_that_did_not_finish_ends_with_1(folder, monkeypatch):
+    monkeypatch.setattr("multikernel.estimators.reporting.FINISHED", frozenset())
+    assert "Cross-validated" in run("fit", folder / "data.csv", "--C", "1", "--norm", "1", "--cv", 2, code=1).stdout
 
 
 def test_interrupts_end_with_130(folder, monkeypatch):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import typer
@@ -177,13 +177,18 @@ def fit(
             if out is None:
                 raise ValueError("The option --resume needs --out or --checkpoint. Got neither.")
             checkpoint = out.with_name(f"{out.name}.state")
+        own = checkpoint if resume else None
         with watcher(quiet) as (tell, progress):
             _, report = run_fit(
                 data, target, view, task, kernels, cost, norm, cv, loss, scoring, index, drop, keep, standardize, out,
                 float32, checkpoint, seed, tell, progress,
             )  # fmt: skip
+        if own is not None:
+            # the state of a fit that is done is gone, and the folder with it where nothing else is there
+            with suppress(OSError):
+                own.rmdir()
         print_fit(report, as_json)
-    if report.get("status") == "max_iter":
+    if not report["finished"]:
         raise typer.Exit(1)
 
 

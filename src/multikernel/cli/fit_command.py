@@ -66,6 +66,7 @@ def run_fit(
     from sklearn.pipeline import Pipeline
 
     from multikernel.cli.table_encoder import TableEncoder
+    from multikernel.estimators.reporting import FINISHED
     from multikernel.model_selection import MKLClassifierCV, MKLRegressorCV
     from multikernel.saving import save
 
@@ -120,6 +121,7 @@ def run_fit(
         "score_error": float(model.cv_results_["std_test_score"][model.best_index_] / np.sqrt(cv)),
         "chosen": {name: float(value) for name, value in model.best_params_.items()},
         **describe(model),
+        "finished": FINISHED.issuperset(model.model_.status),
         "model": None if out is None else str(out),
     }
 
