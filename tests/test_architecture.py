@@ -31,6 +31,7 @@ ROOMS = (
     "solve",
     "kernels",
     "training",
+    "saving",
     "estimators",
     "model_selection",
     "datasets",

@@ -86,7 +86,7 @@ def test_every_link_between_pages_has_a_target(page):
 
 
 def test_the_pages_are_those_of_the_navigation():
-    shown = re.findall(r"^  - .+: (\w+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE)
+    shown = re.findall(r"^  - .+: ([\w-]+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE)
     assert sorted(shown) == sorted(page.name for page in PAGES if page.parent.name == "docs")
 
 

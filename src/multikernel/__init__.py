@@ -14,7 +14,8 @@ Examples
 >>> multikernel.__all__
 ['DiscriminantMKLClassifier', 'EasyMKLClassifier', 'KernelStack', 'LPBetaClassifier', 'M3KClassifier',
  'M3KClassifierCV', 'MKLClassifier', 'MKLClassifierCV', 'MKLOneClass', 'MKLRegressor', 'MKLRegressorCV',
- 'OBSCUREClassifier', 'TwoStageClassifier', 'TwoStageRegressor', 'UFOMKLClassifier', '__version__', 'stack_kernels']
+ 'OBSCUREClassifier', 'TwoStageClassifier', 'TwoStageRegressor', 'UFOMKLClassifier', '__version__', 'load',
+ 'save', 'stack_kernels']
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     )
     from multikernel.gram.stack import KernelStack, stack_kernels
     from multikernel.model_selection import M3KClassifierCV, MKLClassifierCV, MKLRegressorCV
+    from multikernel.saving import load, save
 
 __version__ = "0.1.0"
 
@@ -60,6 +62,8 @@ __all__ = [
     "TwoStageRegressor",
     "UFOMKLClassifier",
     "__version__",
+    "load",
+    "save",
     "stack_kernels",
 ]
 
@@ -80,6 +84,8 @@ _EXPORTS = {
     "TwoStageClassifier": "multikernel.estimators.baselines",
     "TwoStageRegressor": "multikernel.estimators.baselines",
     "UFOMKLClassifier": "multikernel.estimators.baselines",
+    "load": "multikernel.saving",
+    "save": "multikernel.saving",
     "stack_kernels": "multikernel.gram.stack",
 }
 
@@ -93,6 +99,7 @@ _SUBMODULES = (
     "machines",
     "mixing",
     "model_selection",
+    "saving",
     "solvers",
     "theory",
     "training",

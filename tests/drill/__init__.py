@@ -20,6 +20,7 @@ MODULES = (
     "extremes",
     "bad_input",
     "files",
+    "model_files",
     "interrupts",
     "kills",
     "scarcity",

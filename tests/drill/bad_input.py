@@ -109,13 +109,32 @@ def fitted(name: str):
     return fit(model, *draw_samples(model, np.random.default_rng(0), 16))
 
 
+# arguments without a name, in their order
+POSITIONAL = {"compare": ("data",), "fit": ("data",), "predict": ("model", "data"), "inspect": ("model",)}
+# options of a path that any word may name
+PATHS = ("output", "out", "checkpoint")
+
+
+@cache
+def saved_model() -> bytes:
+    """Return a saved model on the column of the table below."""
+    import pandas as pd
+
+    with tempfile.TemporaryDirectory() as folder:
+        MKLClassifier().fit(pd.DataFrame({"a": X[:, 0]}), Y).save(Path(folder) / "model.mk")
+        return (Path(folder) / "model.mk").read_bytes()
+
+
 def run_command(command: str, declared: tuple, parameter: str, value: str) -> None:
     """Run a command with a bad option; what it prints takes the place of an error."""
     with tempfile.TemporaryDirectory() as folder:
-        table = Path(folder) / "table.csv"
-        table.write_text("a,y\n" + "".join(f"{x},{y}\n" for x, y in zip(X[:, 0], Y, strict=True)))
-        data = [str(table)] if command == "compare" and declared else []
-        result = CliRunner().invoke(app, [command, *data, *declared, value])
+        good = {"data": Path(folder) / "table.csv", "model": Path(folder) / "model.mk"}
+        good["data"].write_text("a,y\n" + "".join(f"{x},{y}\n" for x, y in zip(X[:, 0], Y, strict=True)))
+        if command in ("predict", "inspect"):
+            good["model"].write_bytes(saved_model())
+        arguments = [value if name == parameter else str(good[name]) for name in POSITIONAL.get(command, ())]
+        options = [] if parameter in good else [*declared, value]
+        result = CliRunner().invoke(app, [command, *arguments, *options])
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     if result.exit_code:
@@ -153,9 +172,9 @@ def subjects() -> list[tuple[str, Callable[[str, Any], Any], str, list[Any]]]:
             found += [(name, partial(with_arguments, call), p.name, bad_values(p)) for p in parameters(call)]
     for command in app.registered_commands:
         for p in parameters(command.callback):
-            declared = p.default.param_decls or (() if p.name == "data" else (f"--{p.name}",))
+            declared = p.default.param_decls or (f"--{p.name}",)
             numbers = ["nan", "-1"] if "int" in str(p.annotation) or "float" in str(p.annotation) else []
-            if p.annotation != "bool" and p.name != "output":
+            if p.annotation != "bool" and p.name not in PATHS:
                 run = partial(run_command, command.callback.__name__, declared)
                 found.append((f"multikernel {command.callback.__name__}", run, p.name, [WORD, *numbers]))
     return found

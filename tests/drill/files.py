@@ -15,6 +15,8 @@ import numpy as np
 from drill import Kind
 from drill.fits import unclear
 from multikernel.cli.compare_command import load_table
+from multikernel.cli.table_encoder import TableEncoder
+from multikernel.cli.tables import choose_columns, read_tables, take_task
 from multikernel.datasets import load, read_fasta
 from multikernel.inspection.records import Records
 
@@ -101,6 +103,20 @@ def read(path: Path, rng) -> str | None:
     return None
 
 
+def read_as_table(path: Path) -> str | None:
+    """Read a damaged file as `multikernel fit` does; return what is wrong with what came back, or None."""
+    if path.suffix == ".jsonl":
+        return None
+    tables = read_tables([path])
+    target = "y" if "y" in tables.frame.columns else None
+    if target is not None and not tables.frame["y"].isna().any():
+        take_task(tables.frame["y"])
+    columns = choose_columns(tables, target, {})
+    made = TableEncoder(columns.kinds).fit(tables.frame).transform(tables.frame)
+    numbers = made.select_dtypes("number").to_numpy(dtype=float)
+    return None if len(made) == len(tables.frame) and np.isfinite(numbers).all() else "numbers that are not finite"
+
+
 def case(rng):
     """Damage one file and read it."""
     name = str(rng.choice(list(originals())))
@@ -110,7 +126,11 @@ def case(rng):
         path.parent.mkdir()
         path.write_bytes(damage(originals()[name], rng))
         try:
-            return name, read(path, rng)
+            finding = read(path, rng)
+        except Exception as error:
+            finding = unclear(error)
+        try:
+            return name, finding or read_as_table(path)
         except Exception as error:
             return name, unclear(error)
 
@@ -118,7 +138,8 @@ def case(rng):
 KIND = Kind(
     "files",
     "A small FASTA, CSV, npz or results file with bytes changed, cut, moved, repeated or replaced by telling "
-    "ones is read by `read_fasta`, `load`, the reader of `multikernel compare` or its file of results. A "
+    "ones is read by `read_fasta`, `load`, the readers of `multikernel compare` and "
+    "`multikernel fit`, or as a file of results. A "
     "finding is any exception but a ValueError of one sentence, or data that are not whole.",
     share=2,
     full=100_000,

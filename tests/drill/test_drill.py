@@ -17,6 +17,7 @@ SLICE = {
     "extremes": (3, 20),
     "bad input": (0, 100),
     "files": (0, 100),
+    "model files": (0, 100),
     "interrupts": (5, 3),
     "kills": (0, 4),
     "scarcity": (0, 4),

@@ -2,11 +2,57 @@
 
 from __future__ import annotations
 
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import typer
 
-app = typer.Typer(help="Multiple kernel learning with a certificate.", no_args_is_help=True, add_completion=False)
+app = typer.Typer(
+    help="Multiple kernel learning with a certificate.", no_args_is_help=True, rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+)  # fmt: skip
+
+
+def read_config(context: typer.Context, path: Path | None) -> Path | None:
+    """Take options from a TOML or JSON file; those of the command line win."""
+    if path is None:
+        return None
+    from multikernel.cli.output import config_options
+
+    with refusals():
+        known = {name.replace("_", "-"): each.name for each in context.command.params if (name := each.name)}
+        found = config_options(path, known)
+    context.default_map = {**(context.default_map or {}), **found}
+    return path
+
+
+@contextmanager
+def refusals() -> Iterator[None]:
+    """End with a sentence on stderr: status 2 for what the input lacks, 130 for Ctrl-C."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        typer.echo("Interrupted.", err=True)
+        raise typer.Exit(130) from None
+    except BrokenPipeError:
+        # the reader of stdout, such as head, has seen enough; nothing may be written to it any more
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise typer.Exit(0) from None
+    except (ValueError, TypeError, OSError, MemoryError) as error:
+        typer.echo(f"Error: {error}", err=True)
+        raise typer.Exit(2) from None
+
+
+CONFIG = typer.Option(
+    None, "--config", is_eager=True, callback=read_config,
+    help="A TOML or JSON file with options, such as target = 'y'; the command line wins.",
+)  # fmt: skip
+JSON = typer.Option(False, "--json", help="Print one JSON object instead of tables.")
+QUIET = typer.Option(False, "--quiet", help="Nothing on stderr but errors.")
+INDEX = typer.Option(None, help="Column that names the samples in every file; default: rows in the same order.")
 
 
 @app.callback(invoke_without_command=True)
@@ -81,3 +127,131 @@ def compare(
         console.print(f"Table, fits and plot are in {output}.", highlight=False, soft_wrap=True, markup=False)
     if all(row["splits"] == 0 for row in found.table):
         raise typer.Exit(1)
+
+
+@app.command()
+def fit(
+    data: list[Path] = typer.Argument(help="Tables of the same samples: CSV, Parquet, FASTA, npz, HDF5, h5ad, h5mu."),
+    target: str = typer.Option("y", help="Column of the targets."),
+    view: list[str] = typer.Option(
+        [], help="A view: a name and its columns, such as rna=gene_* or clinical=age,stage."
+    ),
+    task: str = typer.Option("auto", help="classification, regression, or auto: from the targets."),
+    kernels: str = typer.Option(
+        "rbf", help="Kernels of every view: rbf (five widths), linear, polynomial, laplacian, cosine."
+    ),
+    cost: str = typer.Option("", "--C", help="Costs to choose from, separated by commas; default: 0.1,1,10,100."),
+    norm: str = typer.Option("", help="Norms of the weights to choose from; default: 1,2."),
+    cv: int = typer.Option(5, min=2, help="Folds that choose among them."),
+    loss: str | None = typer.Option(
+        None, help="Loss, such as logistic for probabilities; default: that of the estimator."
+    ),
+    scoring: str | None = typer.Option(None, help="Any scorer of scikit-learn; accuracy or r2 by default."),
+    index: str | None = INDEX,
+    drop: str = typer.Option("", help="Columns, or patterns of them, that are not used."),
+    keep: str = typer.Option("", help="Columns that are used although they look like an index or an id."),
+    standardize: bool = typer.Option(True, help="Bring columns of numbers to mean zero and variance one."),
+    out: Path | None = typer.Option(None, help="The file of the model, such as model.mk."),
+    float32: bool = typer.Option(False, "--float32", help="Save in half the space."),
+    checkpoint: Path | None = typer.Option(None, help="Folder for the state of a long fit."),
+    resume: bool = typer.Option(
+        False, "--resume", help="Go on where the same command was ended; as --checkpoint OUT.state."
+    ),
+    seed: int = typer.Option(0, min=0, help="Seed of the folds."),
+    as_json: bool = JSON,
+    quiet: bool = QUIET,
+    config: Path | None = CONFIG,
+) -> None:
+    """Train a model on tables, choose C and norm by cross-validation, and save it.
+
+    For example:
+
+    `multikernel fit data.csv --target y --out model.mk`
+
+    `multikernel fit data.csv --target y --view rna=gene_* --view clinical=age,stage --cv 5 --out model.mk`
+
+    `multikernel fit rna.csv protein.csv clinical.csv --index patient --target subtype --out model.mk`
+    """
+    from multikernel.cli.fit_command import run_fit
+    from multikernel.cli.output import print_fit, watcher
+
+    with refusals():
+        if resume and checkpoint is None:
+            if out is None:
+                raise ValueError("The option --resume needs --out or --checkpoint. Got neither.")
+            checkpoint = out.with_name(f"{out.name}.state")
+        own = checkpoint if resume else None
+        with watcher(quiet) as (tell, progress):
+            _, report = run_fit(
+                data, target, view, task, kernels, cost, norm, cv, loss, scoring, index, drop, keep, standardize, out,
+                float32, checkpoint, seed, tell, progress,
+            )  # fmt: skip
+        if own is not None:
+            # the state of a fit that is done is gone, and the folder with it where nothing else is there
+            with suppress(OSError):
+                own.rmdir()
+        print_fit(report, as_json)
+    if not report["finished"]:
+        raise typer.Exit(1)
+
+
+@app.command()
+def predict(
+    model: Path = typer.Argument(help="A model that was saved."),
+    data: list[Path] = typer.Argument(help="Tables with the columns that the model was trained on."),
+    target: str | None = typer.Option(
+        None, help="Column of the targets, where the data have them: the score is printed."
+    ),
+    index: str | None = INDEX,
+    out: Path | None = typer.Option(None, help="Write the predictions there, as CSV, instead of stdout."),
+    as_json: bool = JSON,
+) -> None:
+    """Predict with a saved model: one line of CSV for each row of the data.
+
+    For example:
+
+    `multikernel predict model.mk new.csv`
+
+    `multikernel predict model.mk new.csv --target y --out predictions.csv`
+    """
+    from multikernel.cli.fit_command import run_predict
+    from multikernel.cli.output import print_predictions
+
+    with refusals():
+        _, columns, score = run_predict(model, data, index, target)
+        print_predictions(columns, score, out, as_json)
+
+
+@app.command()
+def inspect(
+    model: Path = typer.Argument(help="A model that was saved."),
+    as_json: bool = JSON,
+) -> None:
+    """Show what a saved model is: kernels with weights and contributions, certificate, columns.
+
+    For example: `multikernel inspect model.mk`
+    """
+    from multikernel.cli.output import print_model
+
+    with refusals():
+        print_model(model, as_json)
+
+
+@app.command()
+def kernels(as_json: bool = JSON) -> None:
+    """List the kernels."""
+    from multikernel.cli.output import print_kernels
+
+    print_kernels(as_json)
+
+
+@app.command()
+def datasets(
+    folder: Path | None = typer.Option(None, help="Folder with the data; default: MULTIKERNEL_DATA."),
+    as_json: bool = JSON,
+) -> None:
+    """List the data sets in a folder, with their samples, classes and views."""
+    from multikernel.cli.output import print_datasets
+
+    with refusals():
+        print_datasets(folder, as_json)

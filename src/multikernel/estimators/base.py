@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from multikernel.estimators.estimate import Estimate, estimate_fit, show_estimate
 from multikernel.estimators.reporting import FINISHED, warn_unfinished
 from multikernel.estimators.validation import Samples, check_samples
+from multikernel.saving import save
 from multikernel.threads import resolve_threads
 from multikernel.training.checkpoint import checkpointed, fingerprint
 from multikernel.training.core import Fit, Settings, Targets
@@ -223,6 +224,18 @@ class BaseMKL(_BaseComposition):
             return self._known[1]
         check_is_fitted(self)
         return self.model_.expansion.evaluate(check_samples(self, X, reset=False), resolve_threads(self.n_jobs))
+
+    def save(self, path: Any, *, dtype: Any = "float64") -> None:
+        """Save the fitted model to a file that `multikernel.load` reads, as `multikernel.save` does.
+
+        Parameters
+        ----------
+        path : str or path
+            The file, by habit with the ending ``.mk``; it is replaced as a whole where it exists.
+        dtype : {"float64", "float32"}, default="float64"
+            Precision of the arrays in the file: the same bits are predicted in float64; float32 takes half the space.
+        """
+        save(self, path, dtype=dtype)
 
     def __sklearn_is_fitted__(self) -> bool:
         """Whether `fit` has made a model."""
