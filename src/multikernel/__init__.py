@@ -14,7 +14,8 @@ Examples
 >>> multikernel.__all__
 ['DiscriminantMKLClassifier', 'EasyMKLClassifier', 'KernelStack', 'LPBetaClassifier', 'M3KClassifier',
  'M3KClassifierCV', 'MKLClassifier', 'MKLClassifierCV', 'MKLOneClass', 'MKLRegressor', 'MKLRegressorCV',
- 'OBSCUREClassifier', 'TwoStageClassifier', 'TwoStageRegressor', 'UFOMKLClassifier', '__version__', 'stack_kernels']
+ 'OBSCUREClassifier', 'TwoStageClassifier', 'TwoStageRegressor', 'UFOMKLClassifier', 'Views', '__version__',
+ 'column_groups', 'make_views', 'read_gmt', 'stack_kernels']
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
         UFOMKLClassifier,
     )
     from multikernel.gram.stack import KernelStack, stack_kernels
+    from multikernel.kernels.views import Views, column_groups, make_views, read_gmt
     from multikernel.model_selection import M3KClassifierCV, MKLClassifierCV, MKLRegressorCV
 
 __version__ = "0.1.0"
@@ -59,7 +61,11 @@ __all__ = [
     "TwoStageClassifier",
     "TwoStageRegressor",
     "UFOMKLClassifier",
+    "Views",
     "__version__",
+    "column_groups",
+    "make_views",
+    "read_gmt",
     "stack_kernels",
 ]
 
@@ -80,6 +86,10 @@ _EXPORTS = {
     "TwoStageClassifier": "multikernel.estimators.baselines",
     "TwoStageRegressor": "multikernel.estimators.baselines",
     "UFOMKLClassifier": "multikernel.estimators.baselines",
+    "Views": "multikernel.kernels.views",
+    "column_groups": "multikernel.kernels.views",
+    "make_views": "multikernel.kernels.views",
+    "read_gmt": "multikernel.kernels.views",
     "stack_kernels": "multikernel.gram.stack",
 }
 
