@@ -250,7 +250,8 @@ def named_kernel(name: str) -> Kernel:
     if name not in found:
         near = difflib.get_close_matches(str(name), found, 1)
         raise ValueError(
-            f"A kernel given by its name must be one of {', '.join(map(repr, sorted(found)))}. Got {name!r} instead."
+            "The 'kernels' parameter must be 'rbf', a kernel, or a list of kernels and of (name, kernel, columns); a "
+            f"kernel may be given by its name: {', '.join(map(repr, sorted(found)))}. Got {name!r} instead."
             + (f" Did you mean {near[0]!r}?" if near else "")
         )
     return found[name]()

@@ -109,7 +109,9 @@ class TermEncoder(BaseEstimator):
     def _counts(self, samples: Any) -> sparse.csr_array:
         """Return positive counts."""
         if self.vocabulary_ is None:
-            counts = sparse.csr_array(samples, dtype=np.float64, copy=True)
+            # rows of samples that lack the view are NaN
+            known = samples if sparse.issparse(samples) else np.nan_to_num(samples, nan=0.0)
+            counts = sparse.csr_array(known, dtype=np.float64, copy=True)
             # below one the logarithm is negative
             counts.data = np.maximum(counts.data, 0.0)
             counts.eliminate_zeros()

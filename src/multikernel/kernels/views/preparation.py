@@ -115,6 +115,7 @@ class Preparation:
                 raise ValueError(f"The view '{view.name}' must have samples to learn from. Got none: all lack it.")
             there = view.take(rows).samples
             encoder = None
+            _require_finite(view.name, view.samples)
             if view.encoder is not None:
                 encoder = _named(view.name, clone(view.encoder).fit, there)
                 there = encoder.transform(there)
@@ -140,6 +141,7 @@ class Preparation:
     def _encode(self, v: int, view: View) -> Any:
         """Return the encoded samples of a view; those that lack it are NaN where they are numbers."""
         samples, encoder = view.samples, self.encoders[v]
+        _require_finite(view.name, samples)
         known = self.donors[v].samples
         if encoder is not None:
             samples = _named(view.name, encoder.transform, samples)
@@ -149,12 +151,6 @@ class Preparation:
                 f"The view '{view.name}' must have {width[0]} columns, as in fit. Got {samples.shape[1]} instead."
             )
         if _is_numbers(samples):
-            if np.isinf(samples).any():
-                row, column = np.argwhere(np.isinf(samples))[0]
-                raise ValueError(
-                    f"The view '{view.name}' must hold finite numbers, or NaN for missing ones. "
-                    f"Got {samples[row, column]} in row {row}, column {column}."
-                )
             if view.missing.any() and not np.isnan(samples[view.missing]).all():
                 samples = np.where(view.missing[:, None], np.nan, samples)
         return samples
@@ -164,16 +160,14 @@ class Preparation:
         filled = [_Filled(part) for part in encoded]
         for block in row_blocks(len(incomplete), 8 * self.n_samples):
             rows = incomplete[block]
-            total, common = np.zeros((len(rows), self.n_samples)), np.zeros((len(rows), self.n_samples), bool)
-            count = np.zeros((len(rows), self.n_samples))
+            total, count = np.zeros((2, len(rows), self.n_samples))
             for part, own, lacks in zip(encoded, self.donors, lacking, strict=True):
                 have = np.flatnonzero(~lacks[rows])
                 if len(have):
                     at = np.ix_(have, own.rows)
                     total[at] += own.likeness(_rows_of(part, rows[have]))
                     count[at] += 1
-            common = count > 0
-            alike = np.where(common, total / np.maximum(count, 1), -np.inf)
+            alike = np.where(count > 0, total / np.maximum(count, 1), -np.inf)
             for v, own in enumerate(self.donors):
                 wanted = np.flatnonzero(gaps[v, rows])
                 if len(wanted):
@@ -186,7 +180,6 @@ class _Filled:
 
     def __init__(self, samples: Any) -> None:
         self.samples, self.numbers = samples, _is_numbers(samples)
-        # copied before the first change
         self.changed: dict[str, list] = {"rows": [], "values": []}
 
     def fill(self, rows: np.ndarray, donors: Donors, alike: np.ndarray) -> None:
@@ -202,13 +195,12 @@ class _Filled:
         weight[np.isneginf(alike)] = 0.0
         weight[~weight.any(axis=1)] = 1.0
         if sparse.issparse(self.samples):
-            self.changed["values"].append(sparse.csr_array(weight / weight.sum(axis=1, keepdims=True)) @ donors.samples)
+            weight /= weight.sum(axis=1, keepdims=True)
+            self.changed["values"].append(sparse.csr_array(weight) @ donors.samples)
             return
         seen = ~np.isnan(donors.samples)
-        count = weight @ seen
-        sums = weight @ np.where(seen, donors.samples, 0.0)
-        means = np.where(count > 0, sums / np.maximum(count, 1.0), donors.means)
-        own = self.samples[rows]
+        count, known = np.maximum(weight @ seen, 1.0), np.where(seen, donors.samples - donors.means, 0.0)
+        own, means = self.samples[rows], donors.means + (weight @ known) / count
         self.changed["values"].append(np.where(np.isnan(own), means, own))
 
     def done(self) -> Any:
@@ -230,6 +222,16 @@ class _Filled:
         import pandas as pd
 
         return pd.concat([self.samples, *values]).iloc[order]
+
+
+def _require_finite(name: str, samples: Any) -> None:
+    """Raise where numbers are infinite, and say where."""
+    if _is_numbers(samples) and np.isinf(samples).any():
+        row, column = np.argwhere(np.isinf(samples))[0]
+        raise ValueError(
+            f"The view '{name}' must hold finite numbers, or NaN for missing ones. "
+            f"Got {samples[row, column]} in row {row}, column {column}."
+        )
 
 
 def _is_numbers(samples: Any) -> bool:

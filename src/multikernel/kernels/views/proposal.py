@@ -170,7 +170,7 @@ def _propose(view: View) -> View:
     if whole and values.max() <= 1:
         return replace(view, kind="binary", kernels=[Tanimoto(), Linear()])
     if whole and values.max() > 2 and 2 * np.count_nonzero(values) < np.prod(samples.shape):
-        if not (view.missing.any() or view.gaps()) or sparse.issparse(samples):
+        if not view.gaps():
             return replace(view, kind="counts", encoder=TermEncoder(), kernels=[*gaussian, Linear()])
         return replace(view, kind="dense counts", encoder=ColumnEncoder(logarithm=True), kernels=[*widths, Linear()])
     if sparse.issparse(samples):

@@ -78,7 +78,8 @@ def is_views(X: Any) -> bool:
     """Whether X is views as people have them: a dict, a list of tables, AnnData or MuData."""
     if isinstance(X, (list, tuple)):
         return len(X) > 0 and all(isinstance(v, KernelStack) or is_frame(v) or _is_table(v) for v in X)
-    return isinstance(X, Mapping) or is_annotated(X)
+    # some sparse matrices are dictionaries
+    return (isinstance(X, Mapping) and not sparse.issparse(X)) or is_annotated(X)
 
 
 def is_annotated(X: Any) -> bool:
@@ -100,7 +101,7 @@ def read_views(data: Any, groups: Any = None) -> tuple[list[View], np.ndarray]:
         if not isinstance(name, str) or not name or "__" in name or ": " in name:
             raise ValueError(f"The names of views must be texts without '__' and ': '. Got {name!r} instead.")
         read[name] = read_view(name, samples)
-    index, places = _align(read)
+    index, places = _align(read, list(data.obs_names) if hasattr(data, "mod") and is_annotated(data) else [])
     views = []
     for name, (samples, _) in read.items():
         place = places[name]
@@ -236,15 +237,18 @@ def _lacking(samples: Any) -> np.ndarray:
     return absent if absent.ndim == 1 else np.asarray(absent.all(axis=1))
 
 
-def _align(read: Mapping[str, tuple[Any, Any]]) -> tuple[np.ndarray, dict[str, np.ndarray | None]]:
-    """Return the joint index, and for each view where its samples are: -1 for none, None for all in order."""
+def _align(read: Mapping[str, tuple[Any, Any]], first: list) -> tuple[np.ndarray, dict[str, np.ndarray | None]]:
+    """Return the joint index, and for each view where its samples are: -1 for none, None for all in order.
+
+    The joint index begins with ``first``, then follows the views in their order.
+    """
     indexed = {name: list(index) for name, (_, index) in read.items() if index is not None}
     sizes = {name: samples.shape[0] for name, (samples, _) in read.items()}
     for name, index in indexed.items():
         if len(set(index)) < len(index):
             twice = next(each for each in index if index.count(each) > 1)
             raise ValueError(f"The index of the view '{name}' must name each sample once. Got {twice!r} again.")
-    joint = list(dict.fromkeys(each for index in indexed.values() for each in index))
+    joint = list(dict.fromkeys(each for index in [first, *indexed.values()] for each in index))
     plain = [name for name in read if name not in indexed]
     n = len(joint) if indexed else sizes[plain[0]]
     for name in plain:
