@@ -92,7 +92,7 @@ def test_frames_are_aligned_by_their_index(rng):
     np.testing.assert_array_equal(X["b"][[1, 3]], b.loc[["x", "z"]])
     with pytest.raises(ValueError, match="The view 'plain' must have 5 samples, as the joint index of the others has"):
         Views({"a": a, "b": b, "plain": np.ones((4, 1))})
-    with pytest.raises(ValueError, match="index of the view 'a' must name each sample once. Got 'w' again"):
+    with pytest.raises(ValueError, match=r"index of the view 'a' must name each sample once. Got 'w' again"):
         Views({"a": a.rename(index={"x": "w"})})
 
 
@@ -106,7 +106,7 @@ def test_columns_of_one_table_become_views(rng):
     }  # fmt: skip
     assert Views(table, ["gene_*", "age"]).names == ["gene", "age"]
     assert Views(table).names == ["X"] and Views(np.eye(3), {"left": [0, 1]})["left"].shape == (3, 2)
-    with pytest.raises(ValueError, match="The columns of the view 'b' must be columns of the data frame. Got 'mir"):
+    with pytest.raises(ValueError, match=r"The columns of the view 'b' must be columns of the data frame. Got 'mir"):
         Views(table, {"b": "mir_*"})
     for wrong in ({}, 3):
         with pytest.raises(ValueError, match="The 'groups' parameter must be a mapping"):
@@ -235,7 +235,7 @@ def test_estimators_take_a_dict_a_list_and_views(data, rng):
         model.predict({**numbers, "more": named["rna"]})
     with pytest.raises(ValueError, match="needs at least one sample"):
         MKLClassifier().fit(Views(numbers)[:0], y[:0])
-    with pytest.raises(ValueError, match="The view 'rna' must have 6 columns, as in fit. Got 5 instead"):
+    with pytest.raises(ValueError, match=r"The view 'rna' must have 6 columns, as in fit. Got 5 instead"):
         model.predict({**numbers, "rna": named["rna"][:, :5]})
 
 
@@ -248,7 +248,7 @@ def test_kernels_by_view(data):
     assert bank.names == ["rna", "protein", "both", "all"]
     np.testing.assert_allclose(bank.raw(2, X), bank.raw(0, X) + bank.raw(1, X))
     np.testing.assert_allclose(bank.raw(3, X), bank.raw(2, X))
-    with pytest.raises(ValueError, match="must name views of X: 'rna', 'protein'. Got 'dna' instead"):
+    with pytest.raises(ValueError, match=r"must name views of X: 'rna', 'protein'. Got 'dna' instead"):
         KernelBank.fit({"dna": Linear()}, X)
     with pytest.raises(ValueError, match="needs the proposal of make_views"):
         KernelBank.fit("auto", X)
@@ -375,9 +375,9 @@ def test_sparse_views_texts_and_categories_are_completed(rng):
 
 def test_views_that_cannot_be_learned_from_are_named(rng):
     X = Views({"a": rng.normal(size=(4, 2)), "b": np.full((4, 2), np.nan)})
-    with pytest.raises(ValueError, match="The view 'b' must have samples to learn from. Got none: all lack it"):
+    with pytest.raises(ValueError, match=r"The view 'b' must have samples to learn from. Got none: all lack it"):
         MKLClassifier().fit(X, [0, 1, 0, 1])
-    with pytest.raises(ValueError, match="The view 'a' must hold finite numbers.*Got inf in row 1, column 0"):
+    with pytest.raises(ValueError, match=r"The view 'a' must hold finite numbers.*Got inf in row 1, column 0"):
         MKLClassifier().fit({"a": [[1.0], [np.inf]]}, [0, 1])
     ids = pd.DataFrame(np.eye(3), index=list("abc"))
     Z = Views({"k": stack_kernels([np.eye(3)]), "x": ids})
@@ -401,7 +401,7 @@ def test_encoders_learn_on_training_samples(rng):
         encoder.transform(table[["n"]])
     with pytest.raises(ValueError, match="must have numbers in column 0"):
         encoder.transform(table[["c", "c", "flag"]])
-    with pytest.raises(ValueError, match="Got datetime64.* in column 'day'"):
+    with pytest.raises(ValueError, match=r"Got datetime64.* in column 'day'"):
         ColumnEncoder().fit(pd.DataFrame({"day": pd.to_datetime(["2020-01-01"])}))
     np.testing.assert_allclose(ColumnEncoder(True, False).fit(np.eye(2)).transform(np.eye(2)), np.log(2) * np.eye(2))
     whole = pd.DataFrame({"i": pd.array([1, None, 3], dtype="Int64")})
@@ -459,7 +459,7 @@ def test_kernels_are_given_by_name(rng):
     ]
     assert len(KernelBank.fit(per_column("rbf"), X).names) == 10
     assert MKLClassifier("linear").fit(X, X[:, 0] > 0).score(X, X[:, 0] > 0) > 0.9
-    with pytest.raises(ValueError, match="kernel may be given by its name: .*'chi_squared'.*Did you mean 'laplacian'"):
+    with pytest.raises(ValueError, match=r"kernel may be given by its name: .*'chi_squared'.*Did you mean 'laplacian'"):
         KernelBank.fit("laplacean", X)
 
 
@@ -484,9 +484,9 @@ def test_gower_is_positive_semidefinite_with_gaps(rng):
 def test_wrong_input_of_gower_is_named():
     with pytest.raises(ValueError, match="The 'categorical' parameter of Gower must be"):
         Gower([5]).fit(np.eye(2))
-    with pytest.raises(ValueError, match="Gower was fitted on 2 columns. Got 3"):
+    with pytest.raises(ValueError, match=r"Gower was fitted on 2 columns. Got 3"):
         Gower().fit(np.eye(2))(np.eye(3))
-    with pytest.raises(ValueError, match="Gower was fitted on numbers in column 0. Got 'a'"):
+    with pytest.raises(ValueError, match=r"Gower was fitted on numbers in column 0. Got 'a'"):
         Gower().fit([[1.0]])(np.array([["a"]], object))
     with pytest.raises(ValueError, match="Gower got infinity in column 0, row 1"):
         Gower().fit([[1.0], [np.inf]])
