@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.compose import make_column_selector
+from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
@@ -297,6 +298,18 @@ def test_every_storage_has_the_same_kernels(data, gram):
     np.testing.assert_allclose(other.objective_, dense.objective_, rtol=1e-4)
 
 
+def test_checkpoints_estimates_and_precomputed_kernels_take_a_dict(data, tmp_path, capsys):
+    named, y = data
+    model = MKLClassifier("auto", checkpoint=str(tmp_path), verbose=1).fit(named, y)
+    plain = MKLClassifier("auto").fit(named, y)
+    np.testing.assert_allclose(model.decision_function(named), plain.decision_function(named))
+    assert MKLClassifier("auto").estimate(named, y, seconds=0.01).n_kernels == len(plain.kernel_names_)
+    numbers = {"rna": np.nan_to_num(named["rna"])}
+    assert MKLClassifier().estimate(numbers, y, seconds=0.01).n_kernels == 5
+    kernels = {"a": numbers["rna"] @ numbers["rna"].T, "b": np.eye(N)}
+    assert MKLClassifier("precomputed").fit(kernels, y).kernel_names_ == ["a", "b"]
+
+
 def test_other_estimators_take_views(data, rng):
     named, y = data
     assert TwoStageClassifier("auto").fit(named, y).predict(named).shape == (N,)
@@ -363,6 +376,10 @@ def test_sparse_views_texts_and_categories_are_completed(rng):
     assert parts.take_columns((0,))[[2]].sum() > 0 and not np.isnan(parts.take_columns((2,))).any()
     raw = Views({"table": table, "size": np.arange(6.0)[:, None]})
     assert KernelBank.fit([("t", Gower(), "table")], raw).raw(0, raw)[1].max() == 1.0
+    lettered = Views(
+        {"a": pd.Series([b"AC", b"GT"], dtype=object), "b": pd.Series([1.0, 2.0]), "c": np.array([["x"], ["y"]])}
+    )
+    assert lettered["a"].tolist() == ["AC", "GT"] and lettered["b"].shape == (2, 1) and lettered["c"].shape == (2,)
     dna = Views({"dna": ["ACGT", None, "ACGA", "TTTT"], "size": [[0.0], [3.1], [1.0], [3.0]]})
     bank = KernelBank.fit([("dna", "spectrum", "dna")], dna)
     np.testing.assert_array_equal(bank.raw(0, dna)[1], bank.raw(0, dna)[3])
@@ -474,6 +491,10 @@ def test_gower_is_positive_semidefinite_with_gaps(rng):
     np.testing.assert_allclose(np.diag(K), 1 - table.isna().mean(axis=1))
     model = MKLClassifier([("t", Gower(), None)]).fit(table, table["flag"])
     assert model.score(table, table["flag"]) > 0.9
+    before = MKLClassifierCV([("t", Gower(), None)], Cs=[1.0], cv=2).fit(table, table["flag"])
+    assert before.best_score_ > 0.9
+    with pytest.raises(NotFittedError, match="This Gower learns"):
+        Gower()(table)
     equal = Gower("all").fit([[1, 2], [1, 3]])
     np.testing.assert_array_equal(equal([[1, 2]], [[1, 3], [9, 9]]), [[0.5, 0.0]])
     np.testing.assert_array_equal(Gower([0]).fit(np.eye(2))(np.eye(2)), np.eye(2))

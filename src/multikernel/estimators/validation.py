@@ -211,6 +211,8 @@ def check_weight(X: Any, sample_weight: Any) -> np.ndarray:
 
 
 def _check_stack(estimator: Any, X: Any, reset: bool) -> KernelStack:
+    if isinstance(X, Mapping):
+        X = stack_kernels(X)
     if not isinstance(X, KernelStack):
         if not hasattr(X, "__dlpack__") or X.ndim != 3 or (reset and X.shape[1] != X.shape[2]):
             shape = f"an array of shape {X.shape}" if hasattr(X, "shape") else type(X).__name__

@@ -15,12 +15,16 @@ import numpy as np
 from multikernel.gram.memmap import map_temporary
 from multikernel.threads import BLOCK_BYTES
 
+_KINDS = (".npy", ".h5", ".hdf5", ".zarr")
+
 
 def is_stored(kernel: Any) -> bool:
-    """Whether a kernel is a path, or a dataset of h5py or Zarr."""
-    return isinstance(kernel, (str, os.PathLike)) or (
-        not isinstance(kernel, np.ndarray) and hasattr(kernel, "chunks") and hasattr(kernel, "dtype")
-    )
+    """Whether a kernel is the path of such a file, or a dataset of h5py or Zarr."""
+    if isinstance(kernel, (str, os.PathLike)):
+        return Path(os.fspath(kernel).partition("::")[0]).suffix.lower() in _KINDS
+    # arrays of Dask have chunks too
+    other = isinstance(kernel, np.ndarray) or hasattr(kernel, "__dask_graph__")
+    return not other and hasattr(kernel, "chunks") and hasattr(kernel, "dtype")
 
 
 def open_kernel(kernel: Any) -> np.ndarray:
@@ -54,11 +58,9 @@ def open_kernel(kernel: Any) -> np.ndarray:
 
         with h5py.File(file, "r") as opened:
             return _map_dataset(_only(opened, name, file))
-    if kind == ".zarr":
-        import zarr
+    import zarr
 
-        return _map_dataset(_only(zarr.open(file, mode="r"), name, file))
-    raise ValueError(f"A kernel in a file must be .npy, .h5, .hdf5 or .zarr. Got {file!r} instead.")
+    return _map_dataset(_only(zarr.open(file, mode="r"), name, file))
 
 
 def _only(opened: Any, name: str, file: str) -> Any:
