@@ -14,8 +14,8 @@ Examples
 >>> multikernel.__all__
 ['DiscriminantMKLClassifier', 'EasyMKLClassifier', 'KernelStack', 'LPBetaClassifier', 'M3KClassifier',
  'M3KClassifierCV', 'MKLClassifier', 'MKLClassifierCV', 'MKLOneClass', 'MKLRegressor', 'MKLRegressorCV',
- 'OBSCUREClassifier', 'TwoStageClassifier', 'TwoStageRegressor', 'UFOMKLClassifier', '__version__', 'load',
- 'save', 'stack_kernels']
+ 'OBSCUREClassifier', 'TwoStageClassifier', 'TwoStageRegressor', 'UFOMKLClassifier', 'Views', '__version__',
+ 'column_groups', 'load', 'make_views', 'read_gmt', 'save', 'stack_kernels']
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
         UFOMKLClassifier,
     )
     from multikernel.gram.stack import KernelStack, stack_kernels
+    from multikernel.kernels.views import Views, column_groups, make_views, read_gmt
     from multikernel.model_selection import M3KClassifierCV, MKLClassifierCV, MKLRegressorCV
     from multikernel.saving import load, save
 
@@ -61,8 +62,12 @@ __all__ = [
     "TwoStageClassifier",
     "TwoStageRegressor",
     "UFOMKLClassifier",
+    "Views",
     "__version__",
+    "column_groups",
     "load",
+    "make_views",
+    "read_gmt",
     "save",
     "stack_kernels",
 ]
@@ -84,7 +89,11 @@ _EXPORTS = {
     "TwoStageClassifier": "multikernel.estimators.baselines",
     "TwoStageRegressor": "multikernel.estimators.baselines",
     "UFOMKLClassifier": "multikernel.estimators.baselines",
+    "Views": "multikernel.kernels.views",
+    "column_groups": "multikernel.kernels.views",
     "load": "multikernel.saving",
+    "make_views": "multikernel.kernels.views",
+    "read_gmt": "multikernel.kernels.views",
     "save": "multikernel.saving",
     "stack_kernels": "multikernel.gram.stack",
 }

@@ -276,7 +276,7 @@ def test_tiles_are_the_kernels_and_their_products(factors, columns, n_threads, m
 @pytest.mark.parametrize(
     ("spec", "error", "sentence"),
     [
-        ("linear", ValueError, "The 'kernels' parameter must be 'rbf', a kernel, or a list"),
+        ("linaer", ValueError, "The 'kernels' parameter must be 'rbf', a kernel, or a list.*mean 'linear'"),
         ([], ValueError, "at least one kernel"),
         (
             [("a", Linear())],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from multikernel.datasets.dna import dna
-from multikernel.datasets.fasta import FastaError, FastaProblem, FastaRecords, read_fasta
 from multikernel.datasets.generators import (
     make_linear_two_sines,
     make_related_classes,
@@ -13,6 +12,7 @@ from multikernel.datasets.generators import (
 )
 from multikernel.datasets.loaders import available, load, load_dataset
 from multikernel.datasets.redundant import make_redundant_kernels
+from multikernel.kernels.sequences.fasta import FastaError, FastaProblem, FastaRecords, read_fasta
 
 __all__ = [
     "FastaError",

@@ -13,8 +13,9 @@ _Class = TypeVar("_Class", bound=type)
 
 SHARED = {
     "kernels": """
-kernels : "rbf", kernel, list, or "precomputed", default="rbf"
-    "rbf": Gaussian kernels at several widths around the median distance, on all columns. A list holds
+kernels : "rbf", "auto", kernel, its name, list, dict by view, or "precomputed", default="rbf"
+    "rbf": Gaussian kernels at several widths around the median distance, on all columns, or on each of several
+    views. "auto": what `make_views` proposes for the types of the data. A list holds
     kernels of `multikernel.kernels`, callables k(X, Y), families, or triples (name, kernel, columns);
     parameters of the latter are set as ``name__gamma``. With "precomputed", X is what `stack_kernels`
     returns.""",
@@ -126,12 +127,12 @@ gram_ : GramInfo
     "samples": """
 Parameters
 ----------
-X : array, sparse matrix or data frame of shape (n_samples, n_features), or KernelStack
+X : array, sparse matrix or data frame of shape (n_samples, n_features), Views, dict or list of tables, or KernelStack
     Samples.""",
     "fit": """
 Parameters
 ----------
-X : array, sparse matrix or data frame of shape (n_samples, n_features), or KernelStack
+X : array, sparse matrix or data frame of shape (n_samples, n_features), Views, dict or list of tables, or KernelStack
     Training samples.
 y : array of shape (n_samples,)
     Classes, of any type.

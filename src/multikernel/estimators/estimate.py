@@ -21,6 +21,9 @@ from sklearn.utils.validation import _num_samples
 from multikernel.gram.stack import KernelStack, stack_kernels
 from multikernel.gram.storage import choose_storage, default_limit, parse_bytes, size_text, storage_dtype
 from multikernel.kernels.spec import expand_entries
+from multikernel.kernels.views.container import Views
+from multikernel.kernels.views.proposal import make_views
+from multikernel.kernels.views.reading import is_views
 from multikernel.threads import ROWS
 from multikernel.training.checkpoint import SHARE
 from multikernel.training.prepare import LARGE
@@ -92,6 +95,9 @@ class Probes:
     def __init__(self, estimator: Any, X: Any, y: Any, weight: Any) -> None:
         if estimator._precomputed and not isinstance(X, KernelStack):
             X = stack_kernels(X)
+        auto = isinstance(estimator.kernels, str) and estimator.kernels == "auto"
+        if auto or (not estimator._precomputed and is_views(X)):
+            X = make_views(X, verbose=False) if auto else Views(X)
         self.estimator, self.X, self.y, self.weight = estimator, X, y, weight
         self.n_samples = _num_samples(X)
         self.order = _spread(None if y is None or not is_classifier(estimator) else np.asarray(y), self.n_samples)
@@ -204,7 +210,7 @@ def estimate_fit(
     """
     probes = Probes(estimator, X, y, weight)
     n, stacked = probes.n_samples, isinstance(probes.X, KernelStack)
-    p = probes.X.n_kernels if stacked else len(expand_entries(estimator.kernels, X))
+    p = probes.X.n_kernels if stacked else len(expand_entries(estimator.kernels, probes.X))
     first = probes.fit(probes.sizes[0])
     kind = getattr(getattr(first, "gram_", None), "kind", "dense")
     auto = estimator.gram == "auto" and kind != "torch"

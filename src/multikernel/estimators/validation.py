@@ -14,6 +14,7 @@ from sklearn.utils import assert_all_finite, check_array, check_consistent_lengt
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, _check_y, _num_samples, validate_data
 
+from multikernel.estimators.view_input import check_views
 from multikernel.gram.stack import KernelStack, stack_kernels
 from multikernel.gram.storage import KINDS, TorchStorage, parse_bytes
 from multikernel.kernels.bank import take_rows
@@ -22,6 +23,9 @@ from multikernel.kernels.inputs import is_frame, is_numeric
 from multikernel.kernels.normalize import STEPS
 from multikernel.kernels.sequences.samples import is_text
 from multikernel.kernels.table import as_samples
+from multikernel.kernels.views.container import Views
+from multikernel.kernels.views.groups import as_pandas
+from multikernel.kernels.views.reading import is_views
 from multikernel.losses import Loss, Squared
 from multikernel.solvers import Solver, solver_names
 
@@ -118,8 +122,13 @@ def check_samples(estimator: Any, X: Any, *, reset: bool) -> Any:
             f"The 'kernels' parameter of {owner} must be 'precomputed' for a KernelStack. "
             f"Got {estimator.kernels!r} instead."
         )
-    if isinstance(X, np.ndarray) and X.dtype.kind in "biuf":
+    auto = isinstance(estimator.kernels, str) and estimator.kernels == "auto"
+    if isinstance(X, np.ndarray) and X.dtype.kind in "biuf" and not auto:
         return validate_data(estimator, X, reset=reset, dtype=np.float64)
+    if auto or isinstance(X, Views) or is_views(X):
+        return check_views(estimator, X, reset, auto)
+    if is_frame(X):
+        X = as_pandas(X)
     if isinstance(X, np.ndarray) and X.ndim == 2 and X.shape[1] == 1 and is_text(X[:, 0]):
         X = X[:, 0]
     if is_text(X):
@@ -202,6 +211,8 @@ def check_weight(X: Any, sample_weight: Any) -> np.ndarray:
 
 
 def _check_stack(estimator: Any, X: Any, reset: bool) -> KernelStack:
+    if isinstance(X, Mapping):
+        X = stack_kernels(X)
     if not isinstance(X, KernelStack):
         if not hasattr(X, "__dlpack__") or X.ndim != 3 or (reset and X.shape[1] != X.shape[2]):
             shape = f"an array of shape {X.shape}" if hasattr(X, "shape") else type(X).__name__

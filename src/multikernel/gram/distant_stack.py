@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from multikernel.gram.kernel_files import is_stored, open_kernel
 from multikernel.gram.slices import as_data
 from multikernel.gram.stack import KernelStack
 from multikernel.threads import ROWS
@@ -49,6 +50,11 @@ class DistantStack(KernelStack):
 
 def as_held(kernels: Any) -> tuple[Any, type[KernelStack]]:
     """Return the matrices where they are, and the kind of stack for them; Dask and PyTorch load only where needed."""
+    if is_stored(kernels):
+        kernels = open_kernel(kernels)
+        kernels = kernels[None] if kernels.ndim == 2 else kernels
+    elif isinstance(kernels, (list, tuple)):
+        kernels = [open_kernel(K) if is_stored(K) else K for K in kernels]
     if any(hasattr(K, "__dask_graph__") for K in (kernels if isinstance(kernels, (list, tuple)) else [kernels])):
         from multikernel.gram.dask_stack import DaskStack, as_chunked
 

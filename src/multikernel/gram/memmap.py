@@ -6,6 +6,7 @@ object.
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 import tempfile
@@ -34,7 +35,12 @@ def memmap_stack(p: int, n: int, dtype: np.dtype | type, directory: str | None =
     >>> stack.shape, stack.dtype
     ((2, 3, 3), dtype('float32'))
     """
-    size = p * n * n * np.dtype(dtype).itemsize
+    return map_temporary((p, n, n), dtype, directory)
+
+
+def map_temporary(shape: tuple[int, ...], dtype: np.dtype | type, directory: str | None = None) -> np.memmap:
+    """Reserve an array of this shape on disk, in a temporary file; see `memmap_stack`."""
+    size = math.prod(shape) * np.dtype(dtype).itemsize
     folder = directory or tempfile.gettempdir()
     free = shutil.disk_usage(folder).free
     if size > free:
@@ -48,7 +54,7 @@ def memmap_stack(p: int, n: int, dtype: np.dtype | type, directory: str | None =
         try:
             if hasattr(os, "posix_fallocate"):
                 os.posix_fallocate(file.fileno(), 0, max(size, 1))
-            return np.memmap(file, dtype=dtype, mode="w+", shape=(p, n, n))
+            return np.memmap(file, dtype=dtype, mode="w+", shape=shape)
         except OSError as error:
             # another process was faster, or this one may not map so much
             raise MemoryError(

@@ -31,6 +31,8 @@ def stack_kernels(kernels: Any, *, names: Sequence[str] | None = None, diag: Any
     Parameters
     ----------
     kernels : list of arrays (n_rows, n_train), dict name -> array, or array (p, n_rows, n_train)
+        An array may be in a file: the path of ``.npy``, ``"kernels.h5::name"``, ``"kernels.zarr::name"``, or a dataset
+        of h5py or Zarr; files are mapped into memory, not read as a whole.
         The kernels between the rows and the training samples. Square to fit on; one row per test sample and
         one column per training sample to predict on. Never copied and never written into. Tensors of PyTorch and
         other arrays with ``__dlpack__`` (CuPy, JAX) stay on their device, where ``gram="torch"`` reads them; arrays of

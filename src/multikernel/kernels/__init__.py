@@ -15,7 +15,9 @@ from multikernel.kernels.base import kernel_name as kernel_name
 from multikernel.kernels.class_kernels import OutputKernels as OutputKernels
 from multikernel.kernels.class_kernels import pairwise_output_kernels as pairwise_output_kernels
 from multikernel.kernels.fitted_normalizer import FittedNormalizer as FittedNormalizer
+from multikernel.kernels.from_stack import Stacked as Stacked
 from multikernel.kernels.function import FunctionKernel as FunctionKernel
+from multikernel.kernels.gower import Gower as Gower
 from multikernel.kernels.inputs import resolve_columns as resolve_columns
 from multikernel.kernels.inputs import take_columns as take_columns
 from multikernel.kernels.normalize import check_steps as check_steps
@@ -42,11 +44,16 @@ from multikernel.kernels.spec import named_entries as named_entries
 from multikernel.kernels.spec import per_column as per_column
 from multikernel.kernels.spec import per_group as per_group
 from multikernel.kernels.spec import rbf_family as rbf_family
+from multikernel.kernels.spec import view_of as view_of
 from multikernel.kernels.vectors import Constant as Constant
 from multikernel.kernels.vectors import Cosine as Cosine
 from multikernel.kernels.vectors import HistogramIntersection as HistogramIntersection
 from multikernel.kernels.vectors import Linear as Linear
 from multikernel.kernels.vectors import Polynomial as Polynomial
 from multikernel.kernels.vectors import Tanimoto as Tanimoto
+from multikernel.kernels.views import Views as Views
+from multikernel.kernels.views import column_groups as column_groups
+from multikernel.kernels.views import make_views as make_views
+from multikernel.kernels.views import read_gmt as read_gmt
 
 __all__ = sorted(name for name, value in globals().items() if getattr(value, "__module__", "").startswith(__name__))

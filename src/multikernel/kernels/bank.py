@@ -59,6 +59,8 @@ class KernelBank:
         The number of columns of the training samples, None where they have none.
     feature_names : list of str or None
         The names of the columns, where the training samples were a data frame.
+    preparation : callable or None
+        What was learned of training samples that are `Views`: it encodes and completes others.
     """
 
     names: list[str]
@@ -67,6 +69,7 @@ class KernelBank:
     steps: tuple[str, ...] = ()
     n_features: int | None = None
     feature_names: list[str] | None = None
+    preparation: Any = None
 
     @classmethod
     def fit(cls, spec, X, sample_weight=None, normalize=None) -> KernelBank:
@@ -74,10 +77,10 @@ class KernelBank:
 
         Parameters
         ----------
-        spec : "rbf", Kernel, callable, family, or list of these and of (name, kernel, columns)
+        spec : Kernel, its name, callable, family, list of these and of (name, kernel, columns), or dict by view
             What the user wrote; it is cloned, never changed. "rbf" is `rbf_family()`. A list, or a family,
             may stand where a kernel may.
-        X : array, sparse matrix or data frame of shape (n, d)
+        X : array, sparse matrix, data frame or Views of shape (n, d)
             Training samples.
         sample_weight : array of shape (n,), optional
             Weights of the samples.
@@ -96,10 +99,13 @@ class KernelBank:
                [0., 1., 0.],
                [0., 0., 0.]])
         """
-        samples = X
+        samples, preparation = X, None
         if not isinstance(X, np.ndarray) or X.dtype.kind not in "biuf":
             X = as_table(X)
             samples = as_samples(X)
+            if hasattr(X, "learn_preparation"):
+                preparation = X.learn_preparation()
+                samples = preparation(X)
         weight = as_weights(sample_weight, X)
         names, kernels, columns = [], [], []
         # for each choice of columns, what the kernels on them learn in common
@@ -112,7 +118,7 @@ class KernelBank:
             names.append(name)
             kernels.append(kernel)
             columns.append(positions)
-        return cls(names, kernels, columns, check_steps(normalize), *columns_of(X))
+        return cls(names, kernels, columns, check_steps(normalize), *columns_of(X), preparation)
 
     @property
     def n_kernels(self) -> int:
@@ -197,7 +203,7 @@ class KernelBank:
         if self.feature_names is not None and names is not None and names != self.feature_names:
             other = next(name for name, known in zip(names, self.feature_names, strict=True) if name != known)
             raise ValueError(f"The columns must have the names they had in fit, in that order. Got {other!r} instead.")
-        return take_columns(X, self.columns[k])
+        return take_columns(X if self.preparation is None else self.preparation(X), self.columns[k])
 
 
 def compute_tiles(

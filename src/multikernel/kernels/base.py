@@ -6,6 +6,7 @@ number of columns), and which is then called on samples.
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import inspect
 import math
@@ -220,14 +221,45 @@ def row_blocks(n: int, row_bytes: int) -> Iterator[slice]:
 
 
 def as_kernel(kernel) -> Kernel:
-    """Return a kernel as it is, and any other callable k(X, Y) as a `FunctionKernel`."""
+    """Return a kernel as it is, one given by its name, and any other callable k(X, Y) as a `FunctionKernel`."""
     if isinstance(kernel, Kernel):
         return kernel
+    if isinstance(kernel, str):
+        return named_kernel(kernel)
     if callable(kernel) and not inspect.isclass(kernel):
         from multikernel.kernels.function import FunctionKernel
 
         return FunctionKernel(kernel)
     raise TypeError(f"A kernel must be a Kernel or a callable k(X, Y). Got {kernel!r} instead.")
+
+
+def named_kernel(name: str) -> Kernel:
+    """Return the kernel of this name with its default parameters.
+
+    Examples
+    --------
+    >>> named_kernel("linear"), named_kernel("weighted_degree")
+    (Linear(), WeightedDegree())
+    """
+    found = {}
+    for each in vars(importlib.import_module("multikernel.kernels")).values():
+        if inspect.isclass(each) and issubclass(each, Kernel) and each is not Kernel:
+            required = [p for p in inspect.signature(each).parameters.values() if p.default is p.empty]
+            if not required:
+                found[_snake(each.__name__)] = each
+    if name not in found:
+        near = difflib.get_close_matches(str(name), found, 1)
+        raise ValueError(
+            "The 'kernels' parameter must be 'rbf', a kernel, or a list of kernels and of (name, kernel, columns); a "
+            f"kernel may be given by its name: {', '.join(map(repr, sorted(found)))}. Got {name!r} instead."
+            + (f" Did you mean {near[0]!r}?" if near else "")
+        )
+    return found[name]()
+
+
+def _snake(word: str) -> str:
+    """Return the name of a class in small letters: 'weighted_degree', 'rbf'."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", word).lower()
 
 
 def kernel_name(kernel) -> str:

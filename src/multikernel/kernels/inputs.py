@@ -7,6 +7,7 @@ positions to any samples.
 
 from __future__ import annotations
 
+from fnmatch import fnmatchcase
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -158,9 +159,10 @@ def resolve_columns(columns, X, owner: str = "the kernel") -> tuple[int, ...] | 
     Parameters
     ----------
     columns : None, int, str, slice, sequence of int, str or bool, or callable
-        Positions (negative ones count from the end), names of a data frame's columns, a slice of either (a
-        slice of names includes its end), a mask with one truth value per column, or a callable that takes X
-        and returns one of these, such as `sklearn.compose.make_column_selector`.
+        Positions (negative ones count from the end), names of a data frame's columns, patterns of names
+        ("gene_*", or "gene_", a beginning that ends in a sign), a slice of positions or names (a slice of names
+        includes its end), a mask with one truth value per column, or a callable that takes X and returns one of
+        these, such as `sklearn.compose.make_column_selector`.
     X : array, sparse matrix or data frame of shape (n, d)
         The training samples.
     owner : str
@@ -184,7 +186,7 @@ def resolve_columns(columns, X, owner: str = "the kernel") -> tuple[int, ...] | 
                 )
             positions = [i for i, wanted in enumerate(chosen) if wanted]
         else:
-            positions = [_position(c, X, d, owner) for c in chosen]
+            positions = [at for c in chosen for at in _matching(c, X) or [_position(c, X, d, owner)]]
     if not positions:
         raise ValueError(f"The columns of {owner} must be at least one column. Got none.")
     return tuple(positions)
@@ -205,6 +207,17 @@ def take_columns(X, positions: tuple[int, ...] | None):
     if len(positions) == 1 or (len(steps) == 1 and next(iter(steps)) > 0):
         return X[:, positions[0] : positions[-1] + 1 : next(iter(steps), 1)]
     return X[:, list(positions)]
+
+
+def _matching(pattern, X) -> list[int]:
+    """Return the columns of a data frame whose names match a pattern; none where a column has this very name."""
+    names = list(X.columns) if isinstance(pattern, str) and hasattr(X, "columns") else []
+    if pattern in names or not names:
+        return []
+    if pattern and not pattern[-1].isalnum() and not set("*?[") & set(pattern):
+        pattern += "*"
+    found = [i for i, name in enumerate(names) if isinstance(name, str) and fnmatchcase(name, pattern)]
+    return found if set("*?[") & set(pattern) else []
 
 
 def _position(column, X, d: int, owner: str) -> int:

@@ -1,9 +1,11 @@
 """What a user writes as the kernels of a model, made into a flat list of (name, kernel, columns); families of kernels.
 
-    spec   =  "rbf"  |  kernel  |  family  |  [entry, ...]
+    spec   =  kernel  |  family  |  [entry, ...]  |  {view: spec without names, ...}
     entry  =  spec  |  (name, spec without names, columns)
 
-A kernel is a `Kernel` or any callable k(X, Y). A `Family` becomes kernels once the columns of the samples are known.
+A kernel is a `Kernel`, its name ("linear"; "rbf" is `rbf_family()`), or any callable k(X, Y). A `Family` becomes
+kernels once the columns of the samples are known. On `Views` a kernel without columns stands for one kernel on every
+view.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
-from multikernel.kernels.base import as_kernel, is_integer, is_real, kernel_name
+from multikernel.kernels.base import as_kernel, is_integer, is_real, kernel_name, named_kernel
 from multikernel.kernels.inputs import columns_of, resolve_columns
 from multikernel.kernels.radial import RBF
 
@@ -58,6 +60,8 @@ def expand_entries(spec, X) -> list[Entry]:
     ['f: linear[0]', 'f: linear[2]']
     """
     entries, given = [], Counter[str]()
+    if hasattr(X, "kernels_by_view"):
+        spec = X.kernels_by_view(spec)
     for entry in _flatten(spec, "", None):
         if entry.given:
             given[entry.name] += 1
@@ -88,18 +92,16 @@ def expand_entries(spec, X) -> list[Entry]:
 def _flatten(spec, prefix: str, columns) -> Iterator[_Entry]:
     """Yield the entries of a spec; those of a named list have a prefix and the columns of the list."""
     if isinstance(spec, str):
-        if spec != "rbf":
-            raise ValueError(
-                "The 'kernels' parameter must be 'rbf', a kernel, or a list of kernels and of "
-                f"(name, kernel, columns). Got {spec!r} instead."
-            )
-        spec = rbf_family()
+        spec = rbf_family() if spec == "rbf" else named_kernel(spec)
+    if isinstance(spec, Mapping):
+        spec = [(view, each, view) for view, each in spec.items()]
     if isinstance(spec, tuple):
         if len(spec) != 3 or not isinstance(spec[0], str) or prefix:
             raise ValueError(
                 f"An entry of 'kernels' must be a kernel or (name, kernel, columns). Got {spec!r} instead."
             )
         name, kernel, columns = spec
+        kernel = named_kernel(kernel) if isinstance(kernel, str) and kernel != "rbf" else kernel
         if isinstance(kernel, (list, str)):
             yield from _flatten(kernel, f"{name}: ", columns)
         else:
@@ -260,4 +262,20 @@ def per_group(kernel, groups) -> PerGroup:
 
 
 def _members(kernel) -> list:
-    return list(kernel) if isinstance(kernel, (list, tuple)) else [kernel]
+    kernel = rbf_family() if isinstance(kernel, str) and kernel == "rbf" else kernel
+    members = list(kernel) if isinstance(kernel, (list, tuple)) else [kernel]
+    return [named_kernel(member) if isinstance(member, str) else member for member in members]
+
+
+def view_of(name: str) -> str:
+    """Return the view of a kernel from its name in the bank: what stands before ": ", or in brackets at the end.
+
+    Examples
+    --------
+    >>> [view_of(name) for name in ("rna: rbf(factor=2)", "rbf[rna]", "rna", "rna: linear[TP53]")]
+    ['rna', 'rna', 'rna', 'rna']
+    """
+    view, colon, _ = name.partition(": ")
+    if not colon and name.endswith("]") and "[" in name:
+        return name[name.rindex("[") + 1 : -1]
+    return view

@@ -125,7 +125,7 @@ def share_kernels(kernels: Any, X: Any, splits: Sequence[Split], settings: Setti
     Returns nothing to share where kernels are not kept in memory, where there is no room for them beside those of a
     fold or of the last training, or where a kernel fails: then each fold says so in its own words.
     """
-    if settings.gram not in ("auto", "dense"):
+    if settings.gram not in ("auto", "dense") or getattr(X, "learns", False):
         return Shared()
     every = expand_entries(kernels, X)
     entries = [entry for entry in every if not as_kernel(entry[1])._learns()]
