@@ -1,5 +1,8 @@
 """The console command."""
 
+import subprocess
+import sys
+
 import pytest
 from typer.testing import CliRunner
 
@@ -39,3 +42,10 @@ def test_the_version_and_the_help_are_shown(monkeypatch, capsys):
         main()
     assert ended.value.code == 0
     assert __version__ in capsys.readouterr().out
+
+
+def test_the_package_runs_as_a_command():
+    found = subprocess.run(
+        [sys.executable, "-m", "multikernel", "--version"], capture_output=True, text=True, check=True
+    )
+    assert found.stdout.strip() == f"multikernel {__version__}"

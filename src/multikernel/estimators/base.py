@@ -109,6 +109,14 @@ class BaseMKL(_BaseComposition):
         """Set parameters, also those of named kernels, as ``name__parameter``."""
         if "kernels" in params:
             self.kernels = params.pop("kernels")
+        for name, kernel in self._named_kernels:
+            inner = [key for key in params if key.startswith(f"{name}__")]
+            if inner and not hasattr(kernel, "set_params"):
+                raise ValueError(
+                    f"The parameter '{inner[0]}' of {type(self).__name__} cannot be set: '{name}' has several kernels. "
+                    f"Set these instead, for example by the grid {{'{name}': [[RBF()], [RBF(factor=2.0)]]}}. "
+                    f"Got {kernel!r}."
+                )
         self._set_params("_named_kernels", **params)
         return self
 

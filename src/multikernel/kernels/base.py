@@ -227,7 +227,8 @@ def as_kernel(kernel) -> Kernel:
         from multikernel.kernels.function import FunctionKernel
 
         return FunctionKernel(kernel)
-    raise TypeError(f"A kernel must be a Kernel or a callable k(X, Y). Got {kernel!r} instead.")
+    hint = f": write {kernel.__name__}(), with brackets" if inspect.isclass(kernel) else ""
+    raise TypeError(f"A kernel must be a Kernel or a callable k(X, Y). Got {kernel!r} instead{hint}.")
 
 
 def kernel_name(kernel) -> str:
