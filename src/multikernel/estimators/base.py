@@ -5,8 +5,8 @@ parameters and samples are checked -> prepare -> train -> publish -> fitted attr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -22,6 +22,7 @@ from multikernel.threads import resolve_threads
 from multikernel.training.checkpoint import checkpointed, fingerprint
 from multikernel.training.core import Fit, Settings, Targets
 from multikernel.training.prepare import prepare
+from multikernel.training.progress import telling_compiling
 from multikernel.training.publish import Model, publish
 from multikernel.training.train import train
 
@@ -181,15 +182,19 @@ class BaseMKL(_BaseComposition):
             warn_unfinished(self, fit)
         return self
 
-    def _begin(self, settings: Settings, samples: Samples, *more: Any) -> AbstractContextManager[Settings]:
-        """Show what a long fit will take; return a context with its settings, and its checkpoint where one is kept."""
-        if settings.verbose:
-            show_estimate(self, samples.X, samples.y if len(samples.y) else None, samples.weight)
-        if self.checkpoint is None:
-            return nullcontext(settings)
-        params = self.get_params(deep=False)
-        key = fingerprint(settings.owner, params, samples.X, samples.y, samples.weight, *more)
-        return checkpointed(settings, self.checkpoint, key)
+    @contextmanager
+    def _begin(self, settings: Settings, samples: Samples, *more: Any) -> Iterator[Settings]:
+        """Show what a long fit will take and what is compiled; yield its settings, with a checkpoint if one is kept."""
+        with telling_compiling(settings.verbose):
+            if settings.verbose:
+                show_estimate(self, samples.X, samples.y if len(samples.y) else None, samples.weight)
+            if self.checkpoint is None:
+                yield settings
+                return
+            params = self.get_params(deep=False)
+            key = fingerprint(settings.owner, params, samples.X, samples.y, samples.weight, *more)
+            with checkpointed(settings, self.checkpoint, key) as kept:
+                yield kept
 
     def estimate(self, X: Any, y: Any = None, sample_weight: Any = None, *, seconds: float = 2.0) -> Estimate:
         """Return the memory and the time that `fit` will take, by storage, from timed fits of parts of the samples.

@@ -42,7 +42,8 @@ def _positions(columns: Any, X: Any) -> Any:
 def refuse_tables(owner: str, X: Any) -> None:
     """Raise where several tables were given as X."""
     several = isinstance(X, (list, tuple)) and any(getattr(each, "ndim", 1) > 1 for each in X)
-    if isinstance(X, Mapping) or several:
+    # some sparse matrices are mappings as well
+    if several or (isinstance(X, Mapping) and not sparse.issparse(X)):
         raise ValueError(
             f"X of {owner} must be one table of samples. Got a {type(X).__name__} of {len(X)} tables instead: join "
             "their columns, for example by pandas.concat(X, axis=1), and name those of each view in the kernels: "
