@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from multikernel.estimators.estimate import Estimate, estimate_fit, show_estimate
 from multikernel.estimators.reporting import FINISHED, warn_unfinished
 from multikernel.estimators.validation import Samples, check_samples
+from multikernel.estimators.weights_table import as_frame, named_weights, view_columns, weight_columns
 from multikernel.threads import resolve_threads
 from multikernel.training.checkpoint import checkpointed, fingerprint
 from multikernel.training.core import Fit, Settings, Targets
@@ -128,8 +129,14 @@ class BaseMKL(_BaseComposition):
             from sklearn.utils._estimator_html_repr import _VisualBlock
 
         if not self._entries:
-            return _VisualBlock("single", self, names=type(self).__name__, name_details=str(self))
+            active = {kernel: weight for kernel, weight in named_weights(self, "kernel").items() if weight > 0}
+            if not active:
+                return _VisualBlock("single", self, names=type(self).__name__, name_details=str(self))
+            names = tuple(f"{kernel} (weight {weight:.2g})" for kernel, weight in active.items())
+            return _VisualBlock("parallel", tuple(active), names=names, name_details=names)
         names, kernels, columns = zip(*self._entries, strict=True)
+        weights = named_weights(self, "view")
+        names = tuple(f"{name} (weight {weights[name]:.2g})" if name in weights else name for name in names)
         return _VisualBlock("parallel", kernels, names=names, name_details=[str(each) for each in columns])
 
     def __sklearn_tags__(self):
@@ -227,6 +234,44 @@ class BaseMKL(_BaseComposition):
         classes = {"classes_": samples.classes} if len(samples.classes) else {}
         # all at once: Ctrl-C leaves the attributes of one model
         self.__dict__.update(model.attributes, model_=model, support_=samples.kept[model.support], **classes)
+
+    # ---- what was learned
+
+    def weights_frame(self) -> Any:
+        """Return the weights and contributions with their names, one row for each kernel.
+
+        A weight says how much of a kernel the mix takes, not how much it matters: docs/interpreting.md.
+
+        Returns
+        -------
+        pandas data frame, or a dict of lists without pandas
+            Columns view, kernel, weight and contribution; first the problem where there are several.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from multikernel import MKLClassifier
+        >>> from multikernel.kernels import Linear, rbf_family
+        >>> X = np.random.default_rng(0).normal(size=(60, 3))
+        >>> model = MKLClassifier([("rna", rbf_family(factors=[0.5, 2.0]), [0, 1]), ("age", Linear(), [2])])
+        >>> list(model.fit(X, X[:, 0] > 0).weights_frame()["kernel"])
+        ['rna: rbf(0.5)', 'rna: rbf(2)', 'age']
+        >>> list(model.by_view()["view"]), list(model.by_view()["kernels"])
+        (['rna', 'age'], [2, 1])
+        """
+        check_is_fitted(self)
+        return as_frame(weight_columns(self))
+
+    def by_view(self) -> Any:
+        """Return the sums of weights and contributions, one row for each view.
+
+        Returns
+        -------
+        pandas data frame, or a dict of lists without pandas
+            Columns view, kernels (how many), weight and contribution; first the problem where there are several.
+        """
+        check_is_fitted(self)
+        return as_frame(view_columns(self))
 
     # ---- evaluation
 
