@@ -80,7 +80,7 @@ def _chosen(frame: Any, keep: Sequence[str], path: Path, tell: Callable[[str], N
     """Return the columns to use; tell which, and which are dropped and why."""
     absent = [name for name in keep if name not in frame.columns]
     if absent:
-        raise ValueError(_absent("column", absent[0], list(map(str, frame.columns)), path))
+        raise ValueError(f"--keep: {_absent('column', absent[0], list(map(str, frame.columns)), path)}")
     why = {name: reason for name in frame.columns if name not in keep and (reason := drop_reason(frame[name]))}
     used = [name for name in frame.columns if name not in why]
     # a name may hold line breaks
