@@ -255,10 +255,9 @@ def costs_in_range(
     size, own = math.frexp(top)[1], math.frexp(unit)[1] - 1
     above = top == np.inf or size + own > _LARGEST
     if above or top == 0.0 or (not labels and size + own < limits.minexp):
-        # as digit and exponent: on very large kernels the smallest cost is too small for a float64
-        power, digit = divmod(min((_LARGEST if above else limits.minexp) - own, limits.maxexp - 1) * math.log10(2.0), 1)
+        end = min((_LARGEST if above else limits.minexp) - own, limits.maxexp - 1)
         raise ValueError(
-            f"The costs of {owner}, {what}, must be at {'most' if above else 'least'} {10**digit:.0f}e{int(power):+03d} on "
+            f"The costs of {owner}, {what}, must be at {'most' if above else 'least'} {math.ldexp(1.0, end):.0e} on "
             f"kernels of this size: float64 cannot work with other costs. Got {top:.0e} instead."
         )
     power = max(own, _LINEAR_BELOW - size) if labels else own
