@@ -38,6 +38,7 @@ ROOMS = (
     "inspection",
     "theory",
     "cli",
+    "__main__",
 )
 LEVEL = {room: level for level, room in enumerate(ROOMS)}
 

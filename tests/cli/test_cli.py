@@ -1,5 +1,8 @@
 """The console command."""
 
+import subprocess
+import sys
+
 import pytest
 from typer.testing import CliRunner
 
@@ -39,3 +42,20 @@ def test_the_version_and_the_help_are_shown(monkeypatch, capsys):
         main()
     assert ended.value.code == 0
     assert __version__ in capsys.readouterr().out
+
+
+def test_the_package_runs_as_a_command():
+    found = subprocess.run(
+        [sys.executable, "-m", "multikernel", "--version"], capture_output=True, text=True, check=True
+    )
+    assert found.stdout.strip() == f"multikernel {__version__}"
+
+
+def test_a_warm_up_compiles_what_a_fit_needs():
+    result = CliRunner().invoke(app, ["warm-up"])
+    assert result.exit_code == 0 and "The loops are compiled and kept" in result.output
+    code = "import numpy as np; from multikernel import MKLClassifier as M"
+    code += "; X = np.random.default_rng(0).normal(size=(90, 3))"
+    code += "; M(verbose=1).fit(X, X[:, 0] > 0); M(verbose=1).fit(X, np.arange(90) % 3)"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "starting" in found.stderr and "compiling" not in found.stderr

@@ -226,7 +226,7 @@ def test_indices_and_ids_are_dropped_and_told(noise):
 
 def test_columns_to_keep_must_be_there_and_some_must_be_left(noise, tmp_path):
     result = invoke(noise, "--target", "class", "--keep", "sample")
-    assert result.exit_code == 2 and "The column 'sample' is not in" in result.output.replace("\n", " ")
+    assert result.exit_code == 2 and "--keep: The column 'sample' is not in" in result.output.replace("\n", " ")
     (tmp_path / "ids.csv").write_text("id,class\n3,x\n5,y\n")
     with pytest.raises(ValueError, match=r"columns to learn from. Got only 'id' \(id-like: its name\): --keep"):
         load_table(tmp_path / "ids.csv", "class")

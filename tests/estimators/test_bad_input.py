@@ -6,10 +6,21 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
-from multikernel import MKLClassifier, OBSCUREClassifier, UFOMKLClassifier, stack_kernels
-from multikernel.kernels import RBF, Constant, FunctionKernel, Linear, Polynomial
+from multikernel import (
+    MKLClassifier,
+    MKLRegressor,
+    MKLRegressorCV,
+    OBSCUREClassifier,
+    UFOMKLClassifier,
+    stack_kernels,
+)
+from multikernel.kernels import RBF, Constant, FunctionKernel, Linear, Polynomial, rbf_family
 
 N = 30
 RNG = np.random.default_rng(0)
@@ -494,3 +505,90 @@ def test_named_kernels_that_lack_or_add_one_are_refused(names, got):
     what = r"X must hold the kernels 'wide', 'narrow', 'odd', as the stack .*fitted on\. Got a stack that "
     with pytest.raises(ValueError, match=what + got):
         model.predict(stack_kernels([K] * len(names), names=names))
+
+
+# ---- sentences that say what to do
+
+
+def test_a_gap_is_named_by_view_column_and_row():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(X, columns=["age", "dose", "time"])
+    views = [("clinic", RBF(), ["age", "time"]), ("drug", Linear(), ["dose"]), ("all", Linear(), None)]
+    whole = MKLClassifier(views).fit(frame, Y)
+    gap = frame.copy()
+    gap.iloc[[4, 9], 2] = np.nan
+    what = r"Got NaN in row 4, column 'time', and 1 more\. The column belongs to the views 'clinic', 'all'\."
+    for call in (lambda: MKLClassifier(views).fit(gap, Y), lambda: whole.predict(gap)):
+        with pytest.raises(ValueError, match=what) as caught:
+            call()
+        assert "SimpleImputer" in str(caught.value) and "HistGradientBoosting" not in str(caught.value)
+    Z = X.copy()
+    Z[7, 1] = np.inf
+    for samples in (Z, sparse.csr_array(Z)):
+        with pytest.raises(ValueError, match=r"infinity.* Got infinity in row 7, column 1\. MKLClassifier needs"):
+            MKLClassifier().fit(samples, Y)
+    # beside words each kernel reads its own columns
+    mixed = gap.assign(word="x")
+    with pytest.raises(ValueError, match=r"Kernel 'clinic': RBF got NaN or infinity in its columns: NaN in row 4, "):
+        MKLClassifier(views[:2]).fit(mixed, Y)
+
+
+def test_several_tables_as_samples_are_refused():
+    for tables, kind in (({"a": X, "b": X[:, :1]}, "dict"), ([X, X[:, :1]], "list"), ((X, X), "tuple")):
+        with pytest.raises(ValueError, match=f"must be one table of samples. Got a {kind} of 2 tables instead: join"):
+            MKLClassifier().fit(tables, Y)
+
+
+def test_a_parameter_of_several_kernels_says_what_to_set():
+    model = MKLClassifier([("view", rbf_family(), [0, 1])])
+    with pytest.raises(ValueError, match="'view__factor' of MKLClassifier cannot be set: 'view' has several kernels"):
+        GridSearchCV(model, {"view__factor": [1.0, 2.0]}, cv=2).fit(X, Y)
+    # what the sentence says works
+    search = GridSearchCV(model, {"view": [[RBF()], [RBF(factor=2.0)]]}, cv=2).fit(X, Y)
+    assert "view" in search.best_params_
+
+
+def test_names_lost_in_a_transformer_are_hinted_at():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(X, columns=["age", "dose", "time"])
+    pipeline = make_pipeline(StandardScaler(), MKLClassifier([("clinic", RBF(), ["age"])]))
+    with pytest.raises(ValueError, match=r"Got 'age' and no data frame\..* set_output\(transform='pandas'\)"):
+        pipeline.fit(frame, Y)
+    assert pipeline.set_output(transform="pandas").fit(frame, Y).score(frame, Y) > 0.5
+
+
+@pytest.mark.parametrize("kernels", [RBF, [RBF], [("a", RBF, [0])]])
+def test_a_class_in_place_of_a_kernel_is_hinted_at(kernels):
+    with pytest.raises(TypeError, match=r"Got <class .*RBF'> instead: write RBF\(\), with brackets"):
+        MKLClassifier(kernels).fit(X, Y)
+
+
+def test_probabilities_that_a_loss_has_not_are_explained():
+    model = MKLClassifier().fit(X, Y)
+    what = r"'loss' parameter of MKLClassifier must be 'logistic' or .* 'hinge' instead: sklearn.calibration"
+    for method in ("predict_proba", "predict_log_proba"):
+        with pytest.raises(AttributeError, match=what):
+            getattr(model, method)(X)
+        assert not hasattr(model, method)
+    assert MKLClassifier.predict_proba.__doc__.startswith("Return the probability")
+
+
+@pytest.mark.parametrize("psd", ["error", "clip", "shift", "flip"])
+def test_distances_in_place_of_a_kernel_are_told_from_one(psd):
+    D = np.sqrt(np.square(X[:, None] - X).sum(2))
+    for gram in ("auto", "lazy"):
+        with pytest.raises(ValueError, match=r"'bad' must hold similarities\. Got a diagonal of zeros.* distances"):
+            fit_stack(K, D, psd=psd, gram=gram)
+    assert fit_stack(K, np.exp(-((D / np.median(D)) ** 2)), psd=psd).status_ == "converged"
+
+
+@pytest.mark.parametrize("kind", [str, object])
+def test_texts_are_no_targets_of_a_regression(kind):
+    words = np.where(Y, "high", "low").astype(kind)
+    for model in (MKLRegressor(), MKLRegressorCV()):
+        owner = type(model).__name__
+        other = owner.replace("Regressor", "Classifier")
+        sentence = f"y of {owner} must hold numbers. Got the text '(high|low)' instead: for classes take {other}"
+        with pytest.raises(ValueError, match=sentence):
+            model.fit(X, words)
+    assert MKLRegressor().fit(X, X[:, 0].astype(str)).predict(X).shape == (N,)

@@ -104,8 +104,11 @@ def test_a_solver_with_its_own_settings_is_taken():
 # ---- progress and interruption
 
 
-def test_progress_is_silent_where_nobody_looks(capsys):
+def test_progress_is_plain_lines_in_a_file(capsys):
     MKLClassifier(KERNELS, verbose=1).fit(X, Y)
+    out, err = capsys.readouterr()
+    assert out == "" and "iteration 1, gap" in err and "\x1b" not in err
+    MKLClassifier(KERNELS).fit(X, Y)
     assert capsys.readouterr() == ("", "")
 
 

@@ -286,10 +286,11 @@ SHOWN = [
 
 
 @pytest.mark.parametrize(("estimator", "lines"), SHOWN)
-def test_progress_is_shown_on_a_terminal_and_nowhere_else(monkeypatch, capsys, estimator, lines):
+def test_progress_is_shown_on_a_terminal_and_in_a_file(monkeypatch, capsys, estimator, lines):
     y = X[:, 0] if isinstance(estimator, TwoStageRegressor) else TWO
     estimator.set_params(verbose=2).fit(X, y)
-    assert capsys.readouterr() == ("", "")
+    out, err = capsys.readouterr()
+    assert out == "" and all(line in err for line in lines) and "\x1b" not in err, err
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "200")
     estimator.set_params(verbose=0).fit(X, y)

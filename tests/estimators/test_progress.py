@@ -1,8 +1,13 @@
 """Progress, callback and Ctrl-C of every estimator of the package: one table."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
-from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from interrupted import interrupted
+from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 import multikernel
@@ -50,9 +55,12 @@ def test_the_table_has_every_estimator():
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("name", TABLE)
-def test_verbose_shows_progress_on_a_terminal_and_nothing_elsewhere(name, monkeypatch, capsys):
+def test_verbose_shows_progress_on_a_terminal_and_plain_lines_elsewhere(name, monkeypatch, capsys):
     make(name, verbose=1).fit(X, target(name))
-    assert capsys.readouterr() == ("", "")
+    out, err = capsys.readouterr()
+    assert out == "" and "\x1b" not in err and ": starting\n" in err
+    assert all(" active kernels, " in line or " of " in line or line.endswith("starting") for line in err.splitlines())
+    assert len(err.splitlines()) >= 2
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "200")
     make(name, verbose=0).fit(X, target(name))
@@ -77,7 +85,7 @@ def test_the_callback_is_called_with_dicts(name):
 
 
 @pytest.mark.parametrize("name", TABLE)
-def test_ctrl_c_leaves_the_best_model_with_a_warning_or_passes_through(name):
+def test_ctrl_c_keeps_the_best_model_with_a_warning_and_is_raised_again(name):
     rows = []
 
     def impatient(row):
@@ -87,7 +95,7 @@ def test_ctrl_c_leaves_the_best_model_with_a_warning_or_passes_through(name):
 
     model = make(name, callback=impatient)
     if TABLE[name][2]:
-        with pytest.warns(ConvergenceWarning, match="was interrupted"):
+        with interrupted("was interrupted"):
             model.fit(X, target(name))
         assert model.status_ == "interrupted"
         assert model.predict(X).shape == (60,)
@@ -104,3 +112,33 @@ def test_a_callback_must_be_callable():
     for name in TABLE:
         with pytest.raises(ValueError, match=f"'callback' parameter of {name} must be None or a callable. Got 3 inst"):
             make(name, callback=3).fit(X, target(name))
+
+
+def test_a_file_gets_few_lines_or_all(capsys):
+    def lines(verbose):
+        make("MKLClassifierCV", verbose=verbose).set_params(Cs=np.geomspace(0.01, 100, 30).tolist()).fit(X, NUMBERS > 0)
+        return capsys.readouterr().err.splitlines()
+
+    few, all_of_them = lines(1), lines(2)
+    assert all_of_them[0] == few[0] == "MKLClassifierCV: starting" and len(all_of_them) == 61 > len(few) >= 3
+    assert " 1 of 60 fits" in few[1] and " 60 of 60 fits" in few[-1] and few[-1].endswith(" s")
+
+
+def test_compiling_is_told(tmp_path):
+    code = """
+import numpy as np
+from multikernel import MKLClassifier
+X = np.random.default_rng(0).normal(size=(30, 2))
+MKLClassifier(verbose={verbose}).fit(X, X[:, 0] > 0)
+"""
+
+    def run(verbose, cache):
+        environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache)}
+        command = [sys.executable, "-c", code.format(verbose=verbose)]
+        return subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stderr
+
+    first = run(1, tmp_path / "cache").splitlines()
+    told = [line for line in first if line.startswith("multikernel: compiling ")]
+    assert told[0].endswith(", once for this installation (beforehand: multikernel warm-up)") and len(told) > 1
+    assert len(set(told)) == len(told) and all("warm-up" not in line for line in told[1:])
+    assert "compiling" not in run(1, tmp_path / "cache") and run(0, tmp_path / "cache") == ""

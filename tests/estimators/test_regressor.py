@@ -160,7 +160,7 @@ def test_targets_must_be_finite(value):
 def test_targets_must_be_there_and_be_numbers():
     with pytest.raises(ValueError, match="requires y to be passed"):
         MKLRegressor().fit(X, None)
-    with pytest.raises(ValueError, match="convert"):
+    with pytest.raises(ValueError, match=r"must hold numbers\. Got the text 'much' instead: for classes"):
         MKLRegressor().fit(X, np.array(["much"] * len(X)))
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         MKLRegressor().fit(X, Y[:-1])

@@ -81,11 +81,17 @@ def test_columns(columns, positions):
     assert list(take_columns(FRAME, positions).columns) == [FRAME.columns[i] for i in index]
 
 
+NAMELESS = (
+    "The columns of k may be named only in a data frame. Got 'a' and no data frame. After a transformer such as "
+    "StandardScaler, set_output(transform='pandas') of the transformer keeps the names."
+)
+
+
 @pytest.mark.parametrize(
     ("columns", "X", "sentence"),
     [
         ("e", FRAME, "The columns of k must be columns of the data frame. Got 'e' instead."),
-        ("a", np.eye(3), "The columns of k may be named only in a data frame. Got 'a' and no data frame."),
+        ("a", np.eye(3), NAMELESS),
         (3, np.eye(3), "The columns of k must be between -3 and 2. Got 3 instead."),
         (slice(1, 9), np.eye(3), "The columns of k must be between -3 and 2. Got slice(1, 9, None) instead."),
         (

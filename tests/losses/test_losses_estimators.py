@@ -47,7 +47,7 @@ def test_probabilities_are_those_of_the_classes():
         with pytest.raises(AttributeError) as caught:
             other.predict_proba(X)
         sentence = "must be 'ovr' for probabilities of more than two classes, or 'joint' with loss='multinomial'"
-        assert sentence in str(caught.value.__cause__) and f"Got {scheme!r}" in str(caught.value.__cause__)
+        assert sentence in str(caught.value) and f"Got {scheme!r}" in str(caught.value)
 
 
 @pytest.mark.parametrize("loss", ["hinge", "squared", "squared_hinge", "smooth_hinge"])

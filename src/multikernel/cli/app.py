@@ -79,6 +79,14 @@ def demo(
     run_demo(splits, norm, cost)
 
 
+@app.command(name="warm-up")
+def warm_up() -> None:
+    """Compile the loops of the library now, so that no later fit waits for it."""
+    from multikernel.cli.warm_up import run_warm_up
+
+    typer.echo(run_warm_up())
+
+
 @app.command()
 def compare(
     data: Path | None = typer.Argument(None, help="A CSV table, or an npz archive with X (or kernels K) and y."),

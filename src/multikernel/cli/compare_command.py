@@ -80,13 +80,15 @@ def _chosen(frame: Any, keep: Sequence[str], path: Path, tell: Callable[[str], N
     """Return the columns to use; tell which, and which are dropped and why."""
     absent = [name for name in keep if name not in frame.columns]
     if absent:
-        raise ValueError(_absent("column", absent[0], list(map(str, frame.columns)), path))
+        raise ValueError(f"--keep: {_absent('column', absent[0], list(map(str, frame.columns)), path)}")
     why = {name: reason for name in frame.columns if name not in keep and (reason := drop_reason(frame[name]))}
     used = [name for name in frame.columns if name not in why]
-    dropped = ", ".join(f"'{name}' ({reason})" for name, reason in why.items())
+    # a name may hold line breaks
+    plain = {name: " ".join(str(name).split()) for name in frame.columns}
+    dropped = ", ".join(f"'{plain[name]}' ({reason})" for name, reason in why.items())
     if not used:
         raise ValueError(f"The file '{path}' must hold columns to learn from. Got only {dropped}: --keep uses them.")
-    shown = ", ".join(map(str, used[:12])) + (f" and {len(used) - 12} more" if len(used) > 12 else "")
+    shown = ", ".join(plain[name] for name in used[:12]) + (f" and {len(used) - 12} more" if len(used) > 12 else "")
     tell(f"Columns used ({len(used)}): {shown}.")
     if why:
         tell(f"Columns dropped ({len(why)}): {dropped}. --keep NAME uses one nevertheless.")

@@ -5,8 +5,8 @@ parameters and samples are checked -> prepare -> train -> publish -> fitted attr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -18,11 +18,13 @@ from sklearn.utils.validation import check_is_fitted
 from multikernel.estimators.estimate import Estimate, estimate_fit, show_estimate
 from multikernel.estimators.reporting import FINISHED, warn_unfinished
 from multikernel.estimators.validation import Samples, check_samples
+from multikernel.estimators.weights_table import as_frame, named_weights, view_columns, weight_columns
 from multikernel.saving import save
 from multikernel.threads import resolve_threads
 from multikernel.training.checkpoint import checkpointed, fingerprint
 from multikernel.training.core import Fit, Settings, Targets
 from multikernel.training.prepare import prepare
+from multikernel.training.progress import telling_compiling
 from multikernel.training.publish import Model, publish
 from multikernel.training.train import train
 
@@ -110,6 +112,14 @@ class BaseMKL(_BaseComposition):
         """Set parameters, also those of named kernels, as ``name__parameter``."""
         if "kernels" in params:
             self.kernels = params.pop("kernels")
+        for name, kernel in self._named_kernels:
+            inner = [key for key in params if key.startswith(f"{name}__")]
+            if inner and not hasattr(kernel, "set_params"):
+                raise ValueError(
+                    f"The parameter '{inner[0]}' of {type(self).__name__} cannot be set: '{name}' has several kernels. "
+                    f"Set these instead, for example by the grid {{'{name}': [[RBF()], [RBF(factor=2.0)]]}}. "
+                    f"Got {kernel!r}."
+                )
         self._set_params("_named_kernels", **params)
         return self
 
@@ -120,8 +130,14 @@ class BaseMKL(_BaseComposition):
             from sklearn.utils._estimator_html_repr import _VisualBlock
 
         if not self._entries:
-            return _VisualBlock("single", self, names=type(self).__name__, name_details=str(self))
+            active = {kernel: weight for kernel, weight in named_weights(self, "kernel").items() if weight > 0}
+            if not active:
+                return _VisualBlock("single", self, names=type(self).__name__, name_details=str(self))
+            names = tuple(f"{kernel} (weight {weight:.2g})" for kernel, weight in active.items())
+            return _VisualBlock("parallel", tuple(active), names=names, name_details=names)
         names, kernels, columns = zip(*self._entries, strict=True)
+        weights = named_weights(self, "view")
+        names = tuple(f"{name} (weight {weights[name]:.2g})" if name in weights else name for name in names)
         return _VisualBlock("parallel", kernels, names=names, name_details=[str(each) for each in columns])
 
     def __sklearn_tags__(self):
@@ -174,15 +190,19 @@ class BaseMKL(_BaseComposition):
             warn_unfinished(self, fit)
         return self
 
-    def _begin(self, settings: Settings, samples: Samples, *more: Any) -> AbstractContextManager[Settings]:
-        """Show what a long fit will take; return a context with its settings, and its checkpoint where one is kept."""
-        if settings.verbose:
-            show_estimate(self, samples.X, samples.y if len(samples.y) else None, samples.weight)
-        if self.checkpoint is None:
-            return nullcontext(settings)
-        params = self.get_params(deep=False)
-        key = fingerprint(settings.owner, params, samples.X, samples.y, samples.weight, *more)
-        return checkpointed(settings, self.checkpoint, key)
+    @contextmanager
+    def _begin(self, settings: Settings, samples: Samples, *more: Any) -> Iterator[Settings]:
+        """Show what a long fit will take and what is compiled; yield its settings, with a checkpoint if one is kept."""
+        with telling_compiling(settings.verbose):
+            if settings.verbose:
+                show_estimate(self, samples.X, samples.y if len(samples.y) else None, samples.weight)
+            if self.checkpoint is None:
+                yield settings
+                return
+            params = self.get_params(deep=False)
+            key = fingerprint(settings.owner, params, samples.X, samples.y, samples.weight, *more)
+            with checkpointed(settings, self.checkpoint, key) as kept:
+                yield kept
 
     def estimate(self, X: Any, y: Any = None, sample_weight: Any = None, *, seconds: float = 2.0) -> Estimate:
         """Return the memory and the time that `fit` will take, by storage, from timed fits of parts of the samples.
@@ -215,6 +235,44 @@ class BaseMKL(_BaseComposition):
         classes = {"classes_": samples.classes} if len(samples.classes) else {}
         # all at once: Ctrl-C leaves the attributes of one model
         self.__dict__.update(model.attributes, model_=model, support_=samples.kept[model.support], **classes)
+
+    # ---- what was learned
+
+    def weights_frame(self) -> Any:
+        """Return the weights and contributions with their names, one row for each kernel.
+
+        A weight says how much of a kernel the mix takes, not how much it matters: docs/interpreting.md.
+
+        Returns
+        -------
+        pandas data frame, or a dict of lists without pandas
+            Columns view, kernel, weight and contribution; first the problem where there are several.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from multikernel import MKLClassifier
+        >>> from multikernel.kernels import Linear, rbf_family
+        >>> X = np.random.default_rng(0).normal(size=(60, 3))
+        >>> model = MKLClassifier([("rna", rbf_family(factors=[0.5, 2.0]), [0, 1]), ("age", Linear(), [2])])
+        >>> list(model.fit(X, X[:, 0] > 0).weights_frame()["kernel"])
+        ['rna: rbf(0.5)', 'rna: rbf(2)', 'age']
+        >>> list(model.by_view()["view"]), list(model.by_view()["kernels"])
+        (['rna', 'age'], [2, 1])
+        """
+        check_is_fitted(self)
+        return as_frame(weight_columns(self))
+
+    def by_view(self) -> Any:
+        """Return the sums of weights and contributions, one row for each view.
+
+        Returns
+        -------
+        pandas data frame, or a dict of lists without pandas
+            Columns view, kernels (how many), weight and contribution; first the problem where there are several.
+        """
+        check_is_fitted(self)
+        return as_frame(view_columns(self))
 
     # ---- evaluation
 

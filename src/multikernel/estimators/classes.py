@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import combinations
+from types import MethodType
 from typing import Any
 
 import numpy as np
 from scipy.special import log_softmax, softmax
 from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
-from sklearn.utils.metaestimators import available_if
 
 from multikernel.estimators.base import BaseMKL
 from multikernel.estimators.docstrings import documented
@@ -81,19 +82,35 @@ def _is_loss(estimator: Any, name: str, kind: type) -> bool:
     return loss == name if isinstance(loss, str) else isinstance(loss, kind)
 
 
-def _has_probabilities(estimator: Any) -> bool:
-    multinomial = _is_loss(estimator, "multinomial", Multinomial)
+def _require_probabilities(estimator: Any) -> None:
+    """Raise where the loss of an estimator has no probabilities."""
+    multinomial, owner = _is_loss(estimator, "multinomial", Multinomial), type(estimator).__name__
     if not multinomial and not _is_loss(estimator, "logistic", Logistic):
-        return False
+        raise AttributeError(
+            f"The 'loss' parameter of {owner} must be 'logistic' or 'multinomial' for probabilities. "
+            f"Got {estimator.loss!r} instead: sklearn.calibration.CalibratedClassifierCV gives this loss some."
+        )
     if len(getattr(estimator, "classes_", ())) > 2 and estimator.multiclass != "ovr":
         if multinomial and estimator.multiclass == "joint":
-            return True
+            return
         raise AttributeError(
-            f"The 'multiclass' parameter of {type(estimator).__name__} must be 'ovr' for probabilities of more than "
+            f"The 'multiclass' parameter of {owner} must be 'ovr' for probabilities of more than "
             f"two classes, or 'joint' with loss='multinomial'. Got {estimator.multiclass!r} with the loss "
             f"{estimator.loss!r} instead."
         )
-    return True
+
+
+class _IfProbabilities:
+    """A method that an estimator lacks where its loss has no probabilities; the AttributeError says why."""
+
+    def __init__(self, method: Callable) -> None:
+        self.method = method
+
+    def __get__(self, estimator: Any, owner: type) -> Any:
+        if estimator is None:
+            return self.method
+        _require_probabilities(estimator)
+        return MethodType(self.method, estimator)
 
 
 @documented
@@ -102,7 +119,7 @@ class ProbabilityFace(ClassifierFace):
 
     loss: Any
 
-    @available_if(_has_probabilities)
+    @_IfProbabilities
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return the probability of each class, for the multinomial and the logistic loss.
 
@@ -120,7 +137,7 @@ class ProbabilityFace(ClassifierFace):
         """
         return softmax(self._log_shares(X), axis=1)
 
-    @available_if(_has_probabilities)
+    @_IfProbabilities
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """Return the logarithms of the probabilities, exact also where those are too small for a number.
 

@@ -61,7 +61,7 @@ memory_limit : float, str or None, default=None
     Bytes, or a text such as "2GB", that kernels may take; None for half of the free memory.""",
     "verbose": """
 verbose : int, default=0
-    1 shows progress on the terminal, 2 one line per iteration.""",
+    1 shows progress on the terminal and a few plain lines in a file (stderr), 2 one line per iteration.""",
     "n_jobs": """
 n_jobs : int or None, default=None
     Threads; None for all that are available.""",
@@ -154,7 +154,8 @@ kernel_names_ : list of str
     Names of the kernels.""",
     "kernel_contributions_": """
 kernel_contributions_ : ndarray of shape (p,)
-    cov(f_k, f) / var(f) over the training samples, f_k = beta_k K_k a: shares that sum to one.""",
+    cov(f_k, f) / var(f) over the training samples, f_k = beta_k K_k a. They sum to one;
+    a kernel that works against the others has a negative one.""",
     "dual_coef_": """
 dual_coef_ : ndarray of shape (n_support,)
     Signed coefficients a of the support vectors.""",

@@ -293,6 +293,7 @@ def show_estimate(estimator: Any, X: Any, y: Any, weight: Any) -> None:
     console = Console(stderr=True)
     if not console.is_terminal or _num_samples(X) < 2 * ROWS:
         return
-    found = estimate_fit(estimator, X, y, weight, None, every=False)
+    with console.status(f"{type(estimator).__name__}: estimating time and memory"):
+        found = estimate_fit(estimator, X, y, weight, None, every=False)
     size, took = size_text(found.memory[found.storage]), time_text(found.seconds[found.storage])
     console.print(f"{found.owner}: about {took} and {size} ({found.storage})", highlight=False)

@@ -14,6 +14,7 @@ from sklearn.utils import assert_all_finite, check_array, check_consistent_lengt
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, _check_y, _num_samples, validate_data
 
+from multikernel.estimators.input_errors import naming_gaps, refuse_tables, require_numbers
 from multikernel.estimators.view_input import check_views
 from multikernel.gram.stack import KernelStack, stack_kernels
 from multikernel.gram.storage import KINDS, TorchStorage, parse_bytes
@@ -124,13 +125,17 @@ def check_samples(estimator: Any, X: Any, *, reset: bool) -> Any:
         )
     auto = isinstance(estimator.kernels, str) and estimator.kernels == "auto"
     if isinstance(X, np.ndarray) and X.dtype.kind in "biuf" and not auto:
-        return validate_data(estimator, X, reset=reset, dtype=np.float64)
+        try:
+            return validate_data(estimator, X, reset=reset, dtype=np.float64)
+        except ValueError as error:
+            raise naming_gaps(estimator, X, error) from None
     if auto or isinstance(X, Views) or is_views(X):
         return check_views(estimator, X, reset, auto)
     if is_frame(X):
         X = as_pandas(X)
     if isinstance(X, np.ndarray) and X.ndim == 2 and X.shape[1] == 1 and is_text(X[:, 0]):
         X = X[:, 0]
+    refuse_tables(owner, X)
     if is_text(X):
         return as_samples(X)
     if is_frame(X) and not is_numeric(X):
@@ -138,7 +143,10 @@ def check_samples(estimator: Any, X: Any, *, reset: bool) -> Any:
         if _num_samples(X) < 1:
             raise ValueError(f"{owner} needs at least one sample. Got a data frame without rows.")
         return X if reset else as_samples(X)
-    checked = validate_data(estimator, X, reset=reset, accept_sparse="csr", dtype=np.float64)
+    try:
+        checked = validate_data(estimator, X, reset=reset, accept_sparse="csr", dtype=np.float64)
+    except ValueError as error:
+        raise naming_gaps(estimator, X, error) from None
     return X if reset and is_frame(X) else checked
 
 
@@ -191,6 +199,7 @@ def check_labels(owner: str, y: Any, n: int) -> np.ndarray:
 
 def check_numbers(estimator: Any, X: Any, y: Any) -> np.ndarray:
     """Return the targets of a regression in float64: 1-D for one target, else one column for each."""
+    require_numbers(type(estimator).__name__, y)
     if y is None or getattr(y := np.asarray(y), "ndim", 1) < 2 or y.shape[1] < 2:
         y = _check_y(check_targets(estimator, X, y), y_numeric=True, estimator=estimator)
         return y.astype(np.float64)

@@ -69,6 +69,13 @@ def examine(
     """
     found = inspect_kernels(kernels, n_threads=n_threads)
     require_sound(found, names)
+    # of a positive semidefinite matrix only zero itself has a diagonal of zeros
+    distances = ~found.diagonal.any(axis=1) & (found.largest > 0)
+    if distances.any():
+        raise ValueError(
+            f"The {listed(names, distances)} must hold similarities. Got a diagonal of zeros, which looks like a "
+            "matrix of distances: a kernel of distances D is np.exp(-(D / np.median(D)) ** 2)."
+        )
     indefinite = found.indefinite
     if not (psd == "error" and indefinite.any()):
         indefinite = indefinite | probe_definiteness(kernels, found, n_threads=n_threads).indefinite

@@ -164,15 +164,25 @@ class Kernel(BaseEstimator):
         return hasattr(self, "n_features_in_")
 
     def _name(self) -> str:
-        """Return the name of the class with the parameters that differ from their defaults."""
+        """Return the name of the class with the parameters that differ from their defaults.
+
+        A multiple of the median distance has no name of its own: rbf(0.25), matern(0.25, nu=2.5).
+        """
         defaults = inspect.signature(type(self)).parameters
-        changed = []
+        changed: dict[str, str] = {}
         for key, value in self.get_params(deep=False).items():
             default = defaults[key].default
             if value is not default and not (is_real(value) and is_real(default) and value == default):
-                changed.append(f"{key}={short_number(value)}")
+                changed[key] = short_number(value)
+        parts: list[str] = []
+        scaled = "quantile" in defaults and not changed.keys().isdisjoint(("factor", "quantile"))
+        given = not changed.keys().isdisjoint(("gamma", "width", "length_scale"))
+        if scaled and not given and changed.get("quantile", "0.5") == "0.5":
+            changed.pop("quantile", None)
+            parts.append(changed.pop("factor", "1"))
+        parts.extend(map("=".join, changed.items()))
         word = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", type(self).__name__).lower()
-        return f"{word}({', '.join(changed)})" if changed else word
+        return f"{word}({', '.join(parts)})" if parts else word
 
     # The operators; they are defined in multikernel.kernels.algebra, which imports this module.
 
@@ -230,7 +240,8 @@ def as_kernel(kernel) -> Kernel:
         from multikernel.kernels.function import FunctionKernel
 
         return FunctionKernel(kernel)
-    raise TypeError(f"A kernel must be a Kernel or a callable k(X, Y). Got {kernel!r} instead.")
+    hint = f": write {kernel.__name__}(), with brackets" if inspect.isclass(kernel) else ""
+    raise TypeError(f"A kernel must be a Kernel or a callable k(X, Y). Got {kernel!r} instead{hint}.")
 
 
 def named_kernel(name: str) -> Kernel:

@@ -52,8 +52,44 @@ def as_matrix(X: ArrayLike, owner: str = "The kernel") -> Matrix:
             raise ValueError(f"{owner} needs numeric columns ({error}).") from error
         if array.ndim != 2:
             raise ValueError(f"{owner} needs samples of shape (n, d). Got an array of shape {array.shape} instead.")
-    finite(matrix.data if sparse.issparse(array) else matrix, f"{owner} got NaN or infinity in its columns.")
+    try:
+        finite(matrix.data if sparse.issparse(array) else matrix, "")
+    except ValueError:
+        place = first_gap(X, find_gaps(matrix))
+        raise ValueError(f"{owner} got NaN or infinity in its columns: {place} among these.") from None
     return matrix
+
+
+def find_gaps(matrix: Matrix) -> list[tuple[int, int, float]]:
+    """Return row, column and value of all entries that are not finite, in the order of the rows."""
+    if sparse.issparse(matrix):
+        rows, columns, values = sparse.find(matrix)
+    else:
+        rows, columns = np.nonzero(~np.isfinite(matrix))
+        values = matrix[rows, columns]
+    found = zip(rows.tolist(), columns.tolist(), values.tolist(), strict=True)
+    return sorted((gap for gap in found if not np.isfinite(gap[2])), key=lambda gap: gap[:2])
+
+
+def first_gap(X: Any, gaps: list[tuple[int, int, float]]) -> str:
+    """Say where the first value that is not finite is, and how many more there are.
+
+    Parameters
+    ----------
+    X : samples
+        As the caller gave them: a data frame has names of columns.
+    gaps : list
+        What `find_gaps` found.
+
+    Examples
+    --------
+    >>> first_gap(None, find_gaps(np.array([[0.0, 1.0], [2.0, np.nan], [np.inf, 3.0]])))
+    'NaN in row 1, column 1, and 1 more'
+    """
+    row, column, value = gaps[0]
+    name = repr(X.columns[column]) if hasattr(X, "columns") else column
+    more = f", and {len(gaps) - 1} more" if len(gaps) > 1 else ""
+    return f"{'NaN' if np.isnan(value) else 'infinity'} in row {row}, column {name}{more}"
 
 
 def finite(values: np.ndarray, otherwise: str) -> np.ndarray:
@@ -236,7 +272,10 @@ def _position(column, X, d: int, owner: str) -> int:
 def _position_of_name(name: str, X, owner: str) -> int:
     """Return the position of a data frame's column."""
     if not hasattr(X, "columns"):
-        raise ValueError(f"The columns of {owner} may be named only in a data frame. Got {name!r} and no data frame.")
+        raise ValueError(
+            f"The columns of {owner} may be named only in a data frame. Got {name!r} and no data frame. After a "
+            "transformer such as StandardScaler, set_output(transform='pandas') of the transformer keeps the names."
+        )
     places = [i for i, other in enumerate(X.columns) if isinstance(other, str) and other == name]
     if not places:
         raise ValueError(f"The columns of {owner} must be columns of the data frame. Got {name!r} instead.")

@@ -45,7 +45,7 @@ from multikernel.threads import single_threaded_blas
 from multikernel.training.checkpoint import checkpointed, fingerprint, remove_states
 from multikernel.training.core import Prepared
 from multikernel.training.prepare import Shared, prepare
-from multikernel.training.progress import progress
+from multikernel.training.progress import progress, telling_compiling
 from multikernel.training.publish import publish
 from multikernel.training.train import Found, mean_start, train
 
@@ -100,12 +100,14 @@ class SearchCV(BaseMKL):
             weight is not None and takes_weight(scorer), self.error_score,
         )  # fmt: skip
         samples, whole = job.samples(), None
-        if self.verbose:
-            show_estimate(self, X, y, weight)
         settings = replace(job.settings, features_need=base._spec(samples).features_need)
         shown = progress(self.verbose, self.tol, type(self).__name__) if self.verbose else nullcontext()
         folds: list[FoldResult] = []
-        with self._keeping(folds, points, scorer, len(splits)), single_threaded_blas(), shown as show:
+        if self.verbose:
+            with telling_compiling(self.verbose):
+                show_estimate(self, X, y, weight)
+        keeping, told = self._keeping(folds, points, scorer, len(splits)), telling_compiling(self.verbose)
+        with keeping, told, single_threaded_blas(), shown as show:
             if self._precomputed:
                 whole = prepare(self.kernels, samples.X, samples.weight, settings)
                 # an indefinite kernel is refused here, or every fold repairs its own slice

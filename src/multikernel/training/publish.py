@@ -198,7 +198,7 @@ def contributions(
 ) -> np.ndarray:
     """Return cov(f_k, f) / var(f) over the samples, f_k = beta_k K_k a and f their sum.
 
-    Shares that sum to one; zeros where f is constant.
+    They sum to one, and are negative for a kernel that works against the others; zeros where f is constant.
 
     Parameters
     ----------

@@ -23,7 +23,7 @@ class Learned:
     weights : ndarray of shape (p,) or (n_classes, p)
         Kernel weights.
     contributions : ndarray of shape (p,) or None
-        Shares of the kernels in the variance of the outputs; None where the samples came in parts.
+        Parts of the kernels in the variance of the outputs, perhaps negative; None where the samples came in parts.
     gram : GramInfo or None
         How the kernels were kept; None likewise.
     """

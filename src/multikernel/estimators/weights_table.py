@@ -1,0 +1,78 @@
+"""Weights and contributions of a fitted model by name, kernel by kernel or view by view."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+
+# view of kernels without a name of their own
+_WHOLE = "all columns"
+
+
+def views_of(estimator: Any) -> list[str]:
+    """Return the view that each kernel of a fitted estimator belongs to.
+
+    It is the name that an entry (name, kernel, columns) has, for a list of kernels the part of their names before the
+    colon, and for `per_group` and `per_column` the group or column. A precomputed kernel is a view of its own.
+    """
+    given = {name for name, _ in estimator._named_kernels}
+    found = []
+    for name in estimator.kernel_names_:
+        if getattr(estimator, "output_kernel_", None) is not None:
+            name = name.split(" x ")[0]
+        prefix, colon, _ = name.partition(": ")
+        group = re.search(r"\[(.*)\]$", name)
+        if colon and (prefix in given or estimator._precomputed):
+            found.append(prefix)
+        elif name in given or estimator._precomputed:
+            found.append(name)
+        else:
+            found.append(group.group(1) if group else _WHOLE)
+    return found
+
+
+def weight_columns(estimator: Any) -> dict[str, list]:
+    """Return the columns of the table: problem (where there are several), view, kernel, weight, contribution."""
+    weights = np.atleast_2d(estimator.weights_)
+    parts = np.atleast_2d(getattr(estimator, "kernel_contributions_", np.full(weights.shape[1], np.nan)))
+    parts = np.broadcast_to(parts, weights.shape)
+    names, views, T = estimator.kernel_names_, views_of(estimator), len(weights)
+    table: dict[str, list] = {}
+    if T > 1:
+        labels = getattr(estimator, "pairs_", getattr(estimator, "classes_", range(T)))
+        labels = [str(label) for label in labels] if len(labels) == T else [str(t) for t in range(T)]
+        table["problem"] = np.repeat(labels, len(names)).tolist()
+    table |= {"view": views * T, "kernel": list(names) * T}
+    return table | {"weight": weights.ravel().tolist(), "contribution": parts.ravel().tolist()}
+
+
+def view_columns(estimator: Any) -> dict[str, list]:
+    """Return the columns of the table with one row for each view: number of kernels, sums of the other columns."""
+    table = weight_columns(estimator)
+    keys = list(zip(*(table[name] for name in ("problem", "view") if name in table), strict=True))
+    order = list(dict.fromkeys(keys))
+    rows = [[i for i, key in enumerate(keys) if key == wanted] for wanted in order]
+    out: dict[str, list] = {"problem": [key[0] for key in order]} if "problem" in table else {}
+    out |= {"view": [key[-1] for key in order], "kernels": [len(at) for at in rows]}
+    for name in ("weight", "contribution"):
+        out[name] = [float(sum(table[name][i] for i in at)) for at in rows]
+    return out
+
+
+def named_weights(estimator: Any, by: str) -> dict[str, float]:
+    """Return the weights by "view" or "kernel"; none before a fit, and none of several problems."""
+    if not hasattr(estimator, "weights_") or np.ndim(estimator.weights_) > 1:
+        return {}
+    table = view_columns(estimator) if by == "view" else weight_columns(estimator)
+    return dict(zip(table[by], table["weight"], strict=True))
+
+
+def as_frame(table: dict[str, list]) -> Any:
+    """Return a pandas data frame, or the columns as a dict where pandas is not installed."""
+    try:
+        import pandas as pd
+    except ImportError:
+        return table
+    return pd.DataFrame(table)
