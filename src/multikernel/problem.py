@@ -212,17 +212,15 @@ class Point:
 
         Sums by `Gram.apply` help where they have at most half of the rounding that earlier coefficients have left.
         """
-        gram = self.problem.gram
-        found = gram.apply_precisely(self.a) if self.largest is None else None
-        if found is None and not np.any(self.wander > 2.0 * self.size):
+        rounding = self.outputs.sum_precisely() if self.largest is None else None
+        if rounding is None and not np.any(self.wander > 2.0 * self.size):
             return False
         self.set_dual(self.a)
-        if found is None:
-            self._outputs, self.wander = gram.new_outputs(self.a.shape), np.zeros(len(self.beta))
+        if rounding is None:
+            self._outputs, self.wander = self.problem.gram.new_outputs(self.a.shape), np.zeros(len(self.beta))
             return True
-        F, rounding = found
-        self._outputs, self.wander = gram.new_outputs(self.a.shape, (self.a, F)), rounding / self._digit * self.size
-        most = np.abs(F).reshape(*self._lengths.shape, -1).max(axis=2)
+        self.wander = rounding / self._digit * self.size
+        most = np.abs(self._outputs.kernel_outputs()).reshape(*self._lengths.shape, -1).max(axis=2)
         self.largest = np.max(np.divide(most, self._lengths, out=most, where=self._lengths > 0), axis=1)
         return True
 

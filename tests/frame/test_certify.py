@@ -251,7 +251,7 @@ def test_outputs_with_the_rounding_of_larger_coefficients_are_summed_anew():
 def test_rounding_that_hides_the_gap_asked_for_is_worth_a_pass(precise, monkeypatch):
     point, stack, _ = make_point()
     if not precise:
-        monkeypatch.setattr(point.problem.gram, "apply_precisely", lambda a: None)
+        monkeypatch.setattr(DenseGram, "apply_precisely", lambda self, a: None)
     point.solve(1e-13)
     gap = point.certificate.relative
     for _ in range(10):

@@ -104,7 +104,8 @@ def test_every_storage_in_memory_has_them(storage):
 def test_other_storages_have_none():
     K = np.array([np.eye(4), np.ones((4, 4))])
     lazy = LazyGram(lambda kernels, idx: ((k, K[k, idx]) for k in kernels), np.ones((2, 4)))
-    products_with_classes = ProductGram(DenseGram(K), np.eye(3)[None])
+    classes = ProductGram(DenseGram(K), np.eye(3)[None])
     for gram in (lazy, lazy.take_samples(np.arange(2)), lazy.rescaled(2.0), lazy.take_kernels(np.array([1]))):
         assert gram.apply_precisely(np.ones(gram.n_samples)) is None
-    assert products_with_classes.apply_precisely(np.ones((4, 3))) is None
+        assert gram.new_outputs((gram.n_samples,)).sum_precisely() is None
+    assert classes.new_outputs((4, 3)).sum_precisely() is None

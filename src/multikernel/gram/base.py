@@ -69,14 +69,6 @@ class Gram(ABC):
     def apply(self, v: np.ndarray, kernels: np.ndarray | None = None) -> np.ndarray:
         """K_k v for the chosen kernels (all by default), float64; v is (n,) or (n, c), rows of zeros cost nothing."""
 
-    def apply_precisely(self, v: np.ndarray, kernels: np.ndarray | None = None) -> tuple[np.ndarray, float] | None:
-        """Return K_k v as `apply` does, with less rounding at a few times the cost; None where a storage cannot.
-
-        With it a number r: the output of sample i is off by at most r sqrt(m_i) sum_j sqrt(m_j) |v_j|, m = diag() +
-        loose, and a few roundings of its own value.
-        """
-        return None
-
     @abstractmethod
     def new_outputs(self, shape: tuple[int, ...], known: tuple[np.ndarray, np.ndarray] | None = None) -> Outputs:
         """Return the outputs of zero coefficients of this shape, or those that `Outputs.known` returned elsewhere."""
@@ -130,6 +122,14 @@ class Outputs(ABC):
 
         With ``kernels`` the outputs of these kernels alone are updated: the caller has to `put` those of the others.
         """
+
+    def sum_precisely(self) -> float | None:
+        """Sum the outputs of all kernels anew, with less rounding at a few times the cost of a pass.
+
+        Returns a number r: the output of sample i is then off by at most r sqrt(m_i) sum_j sqrt(m_j) |a_j|, m = diag()
+        + loose, and a few roundings of its own value. None, and nothing is done, where a storage has no such sums.
+        """
+        return None
 
     @abstractmethod
     def put(self, kernels: np.ndarray, part: Outputs | np.ndarray | float) -> None:

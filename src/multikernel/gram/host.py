@@ -53,6 +53,10 @@ class HostGram(Gram):
                 out[k] += block[k].T.astype(np.float64) @ v[idx[part]]
         return out
 
+    def apply_precisely(self, v: np.ndarray, kernels: np.ndarray | None = None) -> tuple[np.ndarray, float] | None:
+        """Return K_k v with the rounding that `Outputs.sum_precisely` returns; None where entries are not stored."""
+        return None
+
     def new_outputs(self, shape: tuple[int, ...], known: tuple[np.ndarray, np.ndarray] | None = None) -> Outputs:
         if known is None:
             return HostOutputs(self, np.zeros(shape), np.zeros((self.n_kernels, *shape)))
@@ -104,6 +108,13 @@ class HostOutputs(Outputs):
     def update(self, coef: np.ndarray, kernels: np.ndarray | None = None) -> None:
         self.F[slice(None) if kernels is None else kernels] += self.gram.apply(coef - self.coef, kernels)
         self.coef = coef
+
+    def sum_precisely(self) -> float | None:
+        found = self.gram.apply_precisely(self.coef)
+        if found is None:
+            return None
+        self.F, rounding = found
+        return rounding
 
     def put(self, kernels: np.ndarray, part: Outputs | np.ndarray | float) -> None:
         self.F[kernels] = part.kernel_outputs() if isinstance(part, Outputs) else part
