@@ -19,11 +19,12 @@ import numpy as np
 
 from multikernel.gram.base import Outputs
 from multikernel.gram.combined import Combined
-from multikernel.losses import Huber, Loss, SquaredHinge
+from multikernel.losses import Huber, Loss, SmoothHinge, SquaredHinge
 from multikernel.losses.base import FAR
 from multikernel.machines.base import BIASES, FLOOR, MOST_FACTORISATIONS, PATIENCE, ROUNDING, Curvature, Machine
 from multikernel.machines.box_interior import solve_inside
 from multikernel.machines.box_loops import settle
+from multikernel.machines.svc import SVC
 from multikernel.machines.weighted_inverse import SAME, WeightedInverse
 
 
@@ -143,6 +144,11 @@ class Smooth(Machine):
         Where a few steps are not enough for a loss with kinks in its slope, its dual, a quadratic programme with
         bounds, is solved by an interior-point method.
         """
+        if type(self.loss) is SmoothHinge and not a.any():
+            # the solution of the hinge loss, roughly, is nearer
+            hinge = SVC(self.y, self.C * self.loss.C, self.balanced)
+            a = hinge.partial_solve(combined, a, f, SAME * hinge.scale, PATIENCE * self.n_samples)
+            f = combined.apply(a)
         b = self.best_intercept(f, accuracy)
         for _ in range(PATIENCE if self.bounded else MOST_FACTORISATIONS):
             a, f, b, progress = self._newton_step(combined, a, f, b)
