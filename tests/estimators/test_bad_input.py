@@ -533,12 +533,6 @@ def test_a_gap_is_named_by_view_column_and_row():
         MKLClassifier(views[:2]).fit(mixed, Y)
 
 
-def test_several_tables_as_samples_are_refused():
-    for tables, kind in (({"a": X, "b": X[:, :1]}, "dict"), ([X, X[:, :1]], "list"), ((X, X), "tuple")):
-        with pytest.raises(ValueError, match=f"must be one table of samples. Got a {kind} of 2 tables instead: join"):
-            MKLClassifier().fit(tables, Y)
-
-
 def test_a_parameter_of_several_kernels_says_what_to_set():
     model = MKLClassifier([("view", rbf_family(), [0, 1])])
     with pytest.raises(ValueError, match="'view__factor' of MKLClassifier cannot be set: 'view' has several kernels"):

@@ -396,3 +396,30 @@ def test_a_file_that_cannot_be_mapped_is_a_memory_error(tmp_path, monkeypatch):
     with pytest.raises(MemoryError, match=r"No space left on device\): use gram='lazy'"):
         memmap_stack(2, 3, np.float64, str(tmp_path))
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("normalize", ["none", "unit", "centred"])
+@pytest.mark.parametrize("apart", [False, True])
+def test_few_samples_are_a_copy_with_the_same_values(normalize, apart):
+    """A quarter of the entries is copied, more are a view; either way the values are those of the rows asked for."""
+    rng = np.random.default_rng(0)
+    n, p = 12, 3
+    X = rng.normal(size=(p, n, 4))
+    K = X @ X.transpose(0, 2, 1)
+    u = rng.random((p, n)) + 0.5 if normalize == "unit" else None
+    A, B = rng.normal(size=(2, p, n, 2)) if normalize == "centred" else (None, None)
+    gram = DenseGram(list(K) if apart else K, AffineForm(np.array([1.0, 2.0, 0.5]), u, A, B))
+    whole, beta = gram.block(np.arange(n)), rng.random(p)
+    for size, copied in ((6, True), (7, False)):
+        idx = rng.permutation(n)[:size]
+        part, expected = gram.take_samples(idx), whole[:, idx[:, None], idx]
+        assert isinstance(part, DenseGram) is copied
+        assert part.n_samples == size and part.n_kernels == p
+        v = rng.normal(size=size)
+        np.testing.assert_allclose(part.apply(v), expected @ v, rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(part.diag(), np.diagonal(expected, axis1=1, axis2=2), rtol=1e-12)
+        np.testing.assert_allclose(part.block(np.arange(size)), expected, rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(part.combined(beta).apply(v), np.tensordot(beta, expected, 1) @ v, rtol=1e-10)
+        np.testing.assert_array_equal(
+            np.broadcast_to(part.loose, (p, size)), np.broadcast_to(gram.loose, (p, n))[:, idx]
+        )

@@ -472,7 +472,7 @@ def test_kernels_are_given_by_name(rng):
     X = rng.normal(size=(20, 2))
     assert KernelBank.fit(["linear", "rbf", ("p", "polynomial", [0])], X).names[:2] == [
         "linear",
-        "rbf(factor=0.25, quantile=0.5)",
+        "rbf(0.25)",
     ]
     assert len(KernelBank.fit(per_column("rbf"), X).names) == 10
     assert MKLClassifier("linear").fit(X, X[:, 0] > 0).score(X, X[:, 0] > 0) > 0.9

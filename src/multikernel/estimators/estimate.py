@@ -21,9 +21,9 @@ from sklearn.utils.validation import _num_samples
 from multikernel.gram.stack import KernelStack, stack_kernels
 from multikernel.gram.storage import choose_storage, default_limit, parse_bytes, size_text, storage_dtype
 from multikernel.kernels.spec import expand_entries
-from multikernel.kernels.views.container import Views
 from multikernel.kernels.views.proposal import make_views
 from multikernel.kernels.views.reading import is_views
+from multikernel.kernels.views.views import Views
 from multikernel.threads import ROWS
 from multikernel.training.checkpoint import SHARE
 from multikernel.training.prepare import LARGE

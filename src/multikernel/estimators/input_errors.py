@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -37,18 +36,6 @@ def _positions(columns: Any, X: Any) -> Any:
     except ValueError:
         return ()
     return range(X.shape[1]) if found is None else found
-
-
-def refuse_tables(owner: str, X: Any) -> None:
-    """Raise where several tables were given as X."""
-    several = isinstance(X, (list, tuple)) and any(getattr(each, "ndim", 1) > 1 for each in X)
-    # some sparse matrices are mappings as well
-    if several or (isinstance(X, Mapping) and not sparse.issparse(X)):
-        raise ValueError(
-            f"X of {owner} must be one table of samples. Got a {type(X).__name__} of {len(X)} tables instead: join "
-            "their columns, for example by pandas.concat(X, axis=1), and name those of each view in the kernels: "
-            "kernels=[(name, RBF(), columns), ...]."
-        )
 
 
 def require_numbers(owner: str, y: Any) -> None:

@@ -14,9 +14,9 @@ from sklearn.utils import assert_all_finite, check_array, check_consistent_lengt
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, _check_y, _num_samples, validate_data
 
-from multikernel.estimators.input_errors import naming_gaps, refuse_tables, require_numbers
-from multikernel.estimators.view_input import check_views
-from multikernel.gram.stack import KernelStack, stack_kernels
+from multikernel.estimators.input_errors import naming_gaps, require_numbers
+from multikernel.estimators.view_input import check_stack, check_views
+from multikernel.gram.stack import KernelStack
 from multikernel.gram.storage import KINDS, TorchStorage, parse_bytes
 from multikernel.kernels.bank import take_rows
 from multikernel.kernels.class_kernels import OutputKernels
@@ -24,9 +24,9 @@ from multikernel.kernels.inputs import is_frame, is_numeric
 from multikernel.kernels.normalize import STEPS
 from multikernel.kernels.sequences.samples import is_text
 from multikernel.kernels.table import as_samples
-from multikernel.kernels.views.container import Views
 from multikernel.kernels.views.groups import as_pandas
 from multikernel.kernels.views.reading import is_views
+from multikernel.kernels.views.views import Views
 from multikernel.losses import Loss, Squared
 from multikernel.solvers import Solver, solver_names
 
@@ -117,7 +117,7 @@ def check_samples(estimator: Any, X: Any, *, reset: bool) -> Any:
     """
     owner = type(estimator).__name__
     if estimator._precomputed:
-        return _check_stack(estimator, X, reset)
+        return check_stack(estimator, X, reset)
     if isinstance(X, KernelStack):
         raise ValueError(
             f"The 'kernels' parameter of {owner} must be 'precomputed' for a KernelStack. "
@@ -135,7 +135,6 @@ def check_samples(estimator: Any, X: Any, *, reset: bool) -> Any:
         X = as_pandas(X)
     if isinstance(X, np.ndarray) and X.ndim == 2 and X.shape[1] == 1 and is_text(X[:, 0]):
         X = X[:, 0]
-    refuse_tables(owner, X)
     if is_text(X):
         return as_samples(X)
     if is_frame(X) and not is_numeric(X):
@@ -217,28 +216,6 @@ def check_weight(X: Any, sample_weight: Any) -> np.ndarray:
     if not weight.any():
         raise ValueError("The sample weights must not all be zero. Got only zeros.")
     return weight
-
-
-def _check_stack(estimator: Any, X: Any, reset: bool) -> KernelStack:
-    if isinstance(X, Mapping):
-        X = stack_kernels(X)
-    if not isinstance(X, KernelStack):
-        if not hasattr(X, "__dlpack__") or X.ndim != 3 or (reset and X.shape[1] != X.shape[2]):
-            shape = f"an array of shape {X.shape}" if hasattr(X, "shape") else type(X).__name__
-            raise ValueError(
-                "With kernels='precomputed' X must be stack_kernels(...) of square matrices, or an array of "
-                f"shape (n_kernels, n_rows, n_train). Got {shape} instead."
-            )
-        X = stack_kernels(X)
-    if type(X) is not KernelStack and not estimator._on_device:
-        got = f"tensors on {X.device}" if hasattr(X, "train_tensors") else "arrays of Dask"
-        raise ValueError(
-            f"X must be arrays in memory for {type(estimator).__name__}, which works on the host only. "
-            f"Got {got} instead."
-        )
-    if reset:
-        estimator.n_features_in_ = X.shape[1]
-    return X
 
 
 @dataclass(frozen=True)

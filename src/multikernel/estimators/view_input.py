@@ -1,13 +1,15 @@
-"""Views as X of an estimator: made from what the user has, and in the order of fit."""
+"""Views and stacks of kernels as X of an estimator: made from what the user has, and in the order of fit."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from multikernel.kernels.views.container import Views
+from multikernel.gram.stack import KernelStack, stack_kernels
 from multikernel.kernels.views.proposal import make_views
+from multikernel.kernels.views.views import Views
 
 
 def check_views(estimator: Any, X: Any, reset: bool, auto: bool) -> Views:
@@ -32,3 +34,26 @@ def check_views(estimator: Any, X: Any, reset: bool, auto: bool) -> Views:
             )
         views = views.take_views(known)
     return views
+
+
+def check_stack(estimator: Any, X: Any, reset: bool) -> KernelStack:
+    """Return the stack of kernels; refuse what is none, and other devices where the estimator cannot use them."""
+    if isinstance(X, Mapping):
+        X = stack_kernels(X)
+    if not isinstance(X, KernelStack):
+        if not hasattr(X, "__dlpack__") or X.ndim != 3 or (reset and X.shape[1] != X.shape[2]):
+            shape = f"an array of shape {X.shape}" if hasattr(X, "shape") else type(X).__name__
+            raise ValueError(
+                "With kernels='precomputed' X must be stack_kernels(...) of square matrices, or an array of "
+                f"shape (n_kernels, n_rows, n_train). Got {shape} instead."
+            )
+        X = stack_kernels(X)
+    if type(X) is not KernelStack and not estimator._on_device:
+        got = f"tensors on {X.device}" if hasattr(X, "train_tensors") else "arrays of Dask"
+        raise ValueError(
+            f"X must be arrays in memory for {type(estimator).__name__}, which works on the host only. "
+            f"Got {got} instead."
+        )
+    if reset:
+        estimator.n_features_in_ = X.shape[1]
+    return X

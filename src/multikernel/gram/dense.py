@@ -25,7 +25,8 @@ from multikernel.gram.host import HostGram
 from multikernel.gram.precise import left_over, product
 from multikernel.threads import Team
 
-# fraction of the rows below which they are copied and multiplied by the library: a copy against a pass over all rows
+# fraction of the entries below which they are copied, rows for a product by the library and samples for a problem of
+# their own: a copy against passes over all entries
 _FEW = 0.25
 
 
@@ -200,6 +201,18 @@ class DenseGram(HostGram):
         if A is not None and B is not None:
             for left, right in ((A[k], B[k]), (B[k], A[k])):
                 F[j] -= left @ [[fsum(a * b) for b in v.T] for a in right.T]
+
+    def take_samples(self, idx):
+        """Return the Gram of some samples: a copy where they are few and the kernels lie in memory, else a view."""
+        idx = np.asarray(idx, np.intp)
+        if self.kind != "dense" or len(idx) ** 2 > _FEW * self.n_samples**2:
+            return super().take_samples(idx)
+        new, form = copy(self), self.form
+        new._groups = [read_only(K[:, idx[:, None], idx]) for K in self._groups]
+        new.n_samples, new.nbytes, new._diag = len(idx), sum(map(attrgetter("nbytes"), new._groups)), None
+        new.form = replace(form, **{name: side[:, idx] for name in "uAB" if (side := getattr(form, name)) is not None})
+        new.loose = self.loose[:, idx] if isinstance(self.loose, np.ndarray) else self.loose
+        return new
 
     def rescaled(self, factor):
         new, form = copy(self), self.form

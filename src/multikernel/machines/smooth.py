@@ -19,12 +19,13 @@ import numpy as np
 
 from multikernel.gram.base import Outputs
 from multikernel.gram.combined import Combined
-from multikernel.losses import Huber, Loss, SquaredHinge
+from multikernel.losses import Huber, Loss, SmoothHinge, SquaredHinge
 from multikernel.losses.base import FAR
 from multikernel.machines.base import BIASES, FLOOR, MOST_FACTORISATIONS, PATIENCE, ROUNDING, Curvature, Machine
 from multikernel.machines.box_interior import solve_inside
 from multikernel.machines.box_loops import settle
-from multikernel.machines.weighted_inverse import WeightedInverse
+from multikernel.machines.svc import SVC
+from multikernel.machines.weighted_inverse import SAME, WeightedInverse
 
 
 class Smooth(Machine):
@@ -143,6 +144,11 @@ class Smooth(Machine):
         Where a few steps are not enough for a loss with kinks in its slope, its dual, a quadratic programme with
         bounds, is solved by an interior-point method.
         """
+        if type(self.loss) is SmoothHinge and not a.any():
+            # the solution of the hinge loss, roughly, is nearer
+            hinge = SVC(self.y, self.C * self.loss.C, self.balanced)
+            a = hinge.partial_solve(combined, a, f, SAME * hinge.scale, PATIENCE * self.n_samples)
+            f = combined.apply(a)
         b = self.best_intercept(f, accuracy)
         for _ in range(PATIENCE if self.bounded else MOST_FACTORISATIONS):
             a, f, b, progress = self._newton_step(combined, a, f, b)
@@ -165,7 +171,7 @@ class Smooth(Machine):
         """Return a, f and b after a step, and whether the primal fell by more than rounding."""
         g = self.gradient(f + b)
         r = -(a + g)
-        inverse = self._inverse(combined, f + b)
+        inverse = self._inverse(combined, self._mean_hessian(f + b, a, g))
         d = self._step(combined, inverse, r, plain=True)
         db = 0.0
         if self.balanced:
@@ -182,10 +188,17 @@ class Smooth(Machine):
         def primal(t):
             return quad + t * slope + t**2 * curvature + float(self.value(f + b + t * move).sum())
 
+        def slopes(t):
+            at, twice = f + b + t * move, 2.0 * curvature
+            return slope + twice * t + float(self.gradient(at) @ move), twice + float(self.hessian(at) @ move**2)
+
         before = primal(0.0)
-        # Armijo along the step, with room for rounding
         descent, rounding = slope + float(g @ move), 1e-15 * abs(before)
         t = 1.0
+        if not self.bounded and not primal(t) <= before + 0.25 * descent + rounding:
+            # it falls by less than half of what a quadratic function would: the minimum along the step, roughly
+            t = _root(slopes, t, lambda value, _: abs(value) <= 0.1 * abs(descent))
+        # Armijo along the step, with room for rounding
         while not (now := primal(t)) <= before + 1e-4 * t * descent + rounding and t > 1e-12:
             t *= 0.5
         return a + t * d, f + t * df, b + t * db, before - now > rounding
@@ -198,20 +211,39 @@ class Smooth(Machine):
         rhs[inverse.idx] += r[inverse.idx] / inverse.w
         return d + inverse.apply(rhs, plain)
 
-    def _inverse(self, combined: Combined, f: np.ndarray) -> WeightedInverse:
+    def _mean_hessian(self, f: np.ndarray, a: np.ndarray, g: np.ndarray) -> np.ndarray:
+        """Return the geometric mean of the second derivatives at outputs f, of slope g, and where the slope is -a.
+
+        With f alone a step goes down an exponential tail by one unit, with a alone it hardly goes up; with the mean it
+        does both, as in interior-point methods. Second derivatives of the logistic loss and its kin are in proportion
+        to (u - lo) (hi - u) at the slope -u. Their ratio is clipped: a may be far outside its domain.
+        """
         w = self.hessian(f)
-        # second derivatives that are rounding beside 1 / K_ii have no say in a step
-        w = np.where(np.isfinite(w) & (w * combined.diag > np.finfo(float).eps), w, 0.0)
+        # coefficients that are all zero, those of a cold start, say nothing
+        if self.bounded or not a.any() or np.isinf(self.lo).any() or np.isinf(self.hi).any():
+            return w
+        with np.errstate(all="ignore"):
+            ratio = (a - self.lo) * (self.hi - a) / ((-g - self.lo) * (self.hi + g))
+        return w * np.sqrt(np.clip(np.nan_to_num(ratio, nan=1.0), SAME, 1.0 / SAME))
+
+    def _inverse(self, combined: Combined, w: np.ndarray) -> WeightedInverse:
+        """Return the inverse for second derivatives w, or the last one where w has hardly changed since.
+
+        Changes of w by a fraction SAME change I + SKS, S = diag(sqrt w), by that fraction at most, and so do changes
+        that add up to SAME beside 1 / K_ii. Second derivatives below these have no say in a step.
+        """
+        small = SAME / (self.n_samples * np.maximum(combined.diag, np.finfo(float).tiny))
+        w = np.where(np.isfinite(w) & (w > small), w, 0.0)
         kept = combined.cache.get("inverse")
-        if kept is None or not np.array_equal(kept[0], w):
-            kept = w, WeightedInverse(combined, w, self.balanced)
+        if kept is None or np.any(np.abs(kept[0] - w) > SAME * w + small):
+            kept = w, WeightedInverse(combined, w, self.balanced, refined=True)
             combined.cache["inverse"] = kept
         return kept[1]
 
     def curvature(self, combined: Combined, a, f, outputs: Outputs, rough: bool = False) -> Curvature:
         """From a = -l'(f + b): a change of weights moves a by -M^-1 F_k, and H_kl = <F_k, M^-1 F_l>."""
         b = self.best_intercept(f)
-        inverse = self._inverse(combined, f + b)
+        inverse = self._inverse(combined, self.hessian(f + b))
         F = outputs.kernel_outputs()
         Z = inverse.apply(np.ascontiguousarray(F.T))
         H = F @ Z

@@ -10,8 +10,9 @@ import numpy as np
 
 from multikernel.gram.combined import Combined
 
-# condition number up to which single precision, half the cost, is refined in few steps
-_SINGLE = 1e5
+# relative change of I + S K S, S = diag(sqrt w), below which its inverse still serves for a step, and single precision
+# where it changes by the square of that: factorisations against steps
+SAME = 0.1
 
 
 class WeightedInverse:
@@ -52,7 +53,7 @@ class WeightedInverse:
         self.w = w = w[self.idx]
         # eigenvalues of I + S K S lie between 1 and 1 + size
         size = float(w @ combined.diag[self.idx])
-        single = refined and size < _SINGLE
+        single = refined and size * float(np.finfo(np.float32).eps) < SAME**2
         self.single = single and combined.dtype != np.float32
         factor = combined.factor(self.idx, 1.0 / w, single)
         if factor is None and combined.widen():

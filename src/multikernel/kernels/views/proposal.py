@@ -18,10 +18,10 @@ from multikernel.kernels.sequences.degree import WeightedDegree
 from multikernel.kernels.sequences.encode import to_bytes
 from multikernel.kernels.sequences.spectrum import Spectrum
 from multikernel.kernels.vectors import Linear, Tanimoto
-from multikernel.kernels.views.container import Views
 from multikernel.kernels.views.encoders import ColumnEncoder, TermEncoder
 from multikernel.kernels.views.groups import as_pandas
 from multikernel.kernels.views.reading import View
+from multikernel.kernels.views.views import Views
 
 
 def make_views(data: Any, groups: Any = None, *, verbose: bool = True) -> Views:

@@ -1,0 +1,78 @@
+"""Smooth losses of one output: how many factorisations an inner solution takes, and when one serves again."""
+
+import numpy as np
+import pytest
+
+from multikernel.gram.dense import DenseGram
+from multikernel.losses import LogCosh, Logistic, SmoothHinge
+from multikernel.machines import smooth
+from multikernel.machines.smooth import Smooth
+from multikernel.mixing.norms import PlainSum
+from multikernel.problem import Point, Problem
+
+
+@pytest.fixture
+def factorisations(monkeypatch):
+    """Numbers of samples in each factorisation that a smooth machine asks for."""
+    sizes, whole = [], smooth.WeightedInverse
+
+    def counted(*args, **kwargs):
+        inverse = whole(*args, **kwargs)
+        sizes.append(len(inverse.idx))
+        return inverse
+
+    monkeypatch.setattr(smooth, "WeightedInverse", counted)
+    return sizes
+
+
+def gaussian(X, width=2.0):
+    return np.exp(-np.square(X[:, None] - X).sum(axis=2) / width**2)
+
+
+def labelled(noise, n=120):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, 3))
+    return X, np.where(X[:, 0] + noise * rng.normal(size=n) > 0.3, 1.0, -1.0)
+
+
+@pytest.mark.parametrize("noise", [0.0, 1.0])
+@pytest.mark.parametrize("C", [1e-2, 1.0, 1e2, 1e4])
+@pytest.mark.parametrize("loss", [Logistic(), SmoothHinge(), LogCosh()], ids=repr)
+def test_few_factorisations_whatever_the_cost(loss, C, noise, factorisations):
+    X, y = labelled(noise)
+    machine = Smooth(y, loss, C, fit_intercept=True)
+    point = Point(Problem(DenseGram(gaussian(X)[None]), machine, PlainSum()))
+    accuracy = 1e-6 * machine.scale
+    point.solve(accuracy)
+    assert point.certificate.inner_gap <= 2 * accuracy
+    assert len(factorisations) <= (14 if C <= 100 else 26)
+
+
+def test_weights_that_hardly_changed_share_a_factorisation(factorisations):
+    X, y = labelled(1.0)
+    combined = DenseGram(gaussian(X)[None]).combined(np.ones(1))
+    machine, w = Smooth(y, Logistic()), np.linspace(0.1, 0.2, len(y))
+    first = machine._inverse(combined, w)
+    assert machine._inverse(combined, 1.05 * w) is first
+    assert machine._inverse(combined, 1.3 * w) is not first
+    assert len(factorisations) == 2
+
+
+def test_samples_without_a_say_are_not_factorised(factorisations):
+    X, y = labelled(1.0)
+    combined = DenseGram(gaussian(X)[None]).combined(np.ones(1))
+    w = np.where(np.arange(len(y)) < 30, 0.2, 1e-5)
+    Smooth(y, Logistic())._inverse(combined, w)
+    assert factorisations == [30]
+
+
+def test_coefficients_far_outside_their_domain_do_not_stop_the_steps():
+    """On a kernel of rank one many coefficients have the same outputs; they all have to come back inside."""
+    X, y = labelled(1.0)
+    machine = Smooth(y, SmoothHinge(), 3.0)
+    gram = DenseGram(np.outer(X[:, 0], X[:, 0])[None])
+    point = Point(Problem(gram, machine, PlainSum()))
+    wild = 40.0 * np.random.default_rng(1).normal(size=len(y))
+    a = machine.solve(point.combined, wild, gram.apply(wild)[0], 1e-7 * machine.scale)
+    point.set_dual(a)
+    assert point.certificate.inner_gap <= 2e-7 * machine.scale
