@@ -77,17 +77,19 @@ class LowRankSystem:
         self.share = self.e / self.total
         k = G.shape[1]
         root = np.sqrt(self.total)
-        N = (self.e.T[:, None] * G.T) @ G
+        few = c * k <= n
+        # entries that cancel in N - B'B cancel row by row, before the sums over rows
+        N = ((self.e * (1.0 - self.share) if few else self.e).T[:, None] * G.T) @ G
         B = ((self.e / root).T[:, None] * G.T).reshape(c * k, n)
         ridge = np.ones(k)
         if balanced:
             ridge[-1] = 1e-12 * float(np.trace(N, axis1=1, axis2=2).mean()) / k
         N[:, range(k), range(k)] += ridge
-        self.B = None if c * k <= n else B
+        self.B = None if few else B
         if self.B is None:
             M = -(B @ B.T)
             for u in range(c):
-                M[u * k : (u + 1) * k, u * k : (u + 1) * k] += N[u]
+                M[u * k : (u + 1) * k, u * k : (u + 1) * k] = N[u]
         else:
             self.root = np.linalg.inv(np.linalg.cholesky(N))
             X = (self.root @ B.reshape(c, k, n)).reshape(c * k, n)
