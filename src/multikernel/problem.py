@@ -20,7 +20,7 @@ from multikernel.mixing.base import Mixing
 # moves of the coefficients, in units of their size, after which outputs are summed anew: digits against a pass
 _STALE = 50.0
 # roundings of the last digit that a sum of many terms has beside one for each term: a bound for all formulas here
-_FEW = 8
+FEW = 8
 
 
 @dataclass(frozen=True)
@@ -81,6 +81,9 @@ class Point:
         n eps sqrt(K_ii) times their total.
     """
 
+    # whether cuts keep the coefficients, so that they can be mixed
+    mixes = True
+
     def __init__(
         self,
         problem: Problem,
@@ -100,7 +103,7 @@ class Point:
         gram = problem.gram
         # the length of each sample in feature space, and the relative rounding of a sum
         self._lengths = np.sqrt(np.maximum(gram.diag() + gram.loose, 0.0))
-        self._digit = float(np.finfo(float).eps) * (gram.n_samples + gram.n_kernels + _FEW)
+        self._digit = float(np.finfo(float).eps) * (gram.n_samples + gram.n_kernels + FEW)
         # sizes of the coefficients that the outputs are those of, and the total of their changes
         self.size = np.zeros(gram.n_kernels) if known is None else self.sizes(self._outputs.coef)
         self.wander = wander + self.size

@@ -14,6 +14,7 @@ from sklearn.utils import assert_all_finite, check_array, check_consistent_lengt
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, _check_y, _num_samples, validate_data
 
+from multikernel.estimators.partitions import check_partitions
 from multikernel.gram.stack import KernelStack, stack_kernels
 from multikernel.gram.storage import KINDS, TorchStorage, parse_bytes
 from multikernel.kernels.bank import take_rows
@@ -66,7 +67,7 @@ def kept_samples(
     """
     kept = np.arange(_num_samples(X)) if rows is None else rows
     if weight is not None:
-        weight = check_weight(X, weight)
+        weight = check_weight(X, np.asarray(weight) if hasattr(weight, "__dask_graph__") else weight)
         kept = kept[weight[kept] > 0]
         weight = weight[kept]
     whole = len(kept) == _num_samples(X) and (rows is None or np.array_equal(kept, np.arange(len(kept))))
@@ -82,6 +83,8 @@ def kept_samples(
 def check_classes(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Samples:
     """Return valid samples of at least two classes."""
     X = check_samples(estimator, X, reset=True)
+    # targets and weights in partitions come to the client: a number for each sample
+    y = np.asarray(y) if hasattr(y, "__dask_graph__") else y
     y = check_targets(estimator, X, y)
     samples = kept_samples(X, y, sample_weight, classifier=type(estimator).__name__)
     if y.dtype.kind not in "biU" or 2 * len(samples.classes) > len(y):
@@ -93,6 +96,7 @@ def check_classes(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Samples
 def check_regression(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Samples:
     """Return valid samples with numbers as their targets."""
     X = check_samples(estimator, X, reset=True)
+    y = np.asarray(y) if hasattr(y, "__dask_graph__") else y
     return kept_samples(X, check_numbers(estimator, X, y), sample_weight)
 
 
@@ -118,6 +122,8 @@ def check_samples(estimator: Any, X: Any, *, reset: bool) -> Any:
             f"The 'kernels' parameter of {owner} must be 'precomputed' for a KernelStack. "
             f"Got {estimator.kernels!r} instead."
         )
+    if hasattr(X, "__dask_graph__"):
+        return check_partitions(estimator, X)
     if isinstance(X, np.ndarray) and X.dtype.kind in "biuf":
         return validate_data(estimator, X, reset=reset, dtype=np.float64)
     if isinstance(X, np.ndarray) and X.ndim == 2 and X.shape[1] == 1 and is_text(X[:, 0]):
