@@ -13,7 +13,7 @@ from sklearn.utils.metaestimators import available_if
 
 from multikernel.estimators.base import BaseMKL
 from multikernel.estimators.docstrings import documented
-from multikernel.estimators.partitions import by_partitions
+from multikernel.estimators.partitioned import by_partitions
 from multikernel.losses import Logistic, Multinomial
 
 

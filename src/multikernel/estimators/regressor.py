@@ -9,7 +9,7 @@ from sklearn.base import RegressorMixin
 
 from multikernel.estimators.base import BaseMKL
 from multikernel.estimators.docstrings import documented
-from multikernel.estimators.partitions import by_partitions
+from multikernel.estimators.partitioned import by_partitions
 from multikernel.estimators.validation import GRAM_OR_FEATURES, Samples, check_parameters, check_regression, loss_rule
 from multikernel.training.targets import REGRESSION, Regression
 

@@ -14,7 +14,7 @@ from sklearn.utils import assert_all_finite, check_array, check_consistent_lengt
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, _check_y, _num_samples, validate_data
 
-from multikernel.estimators.partitions import check_partitions
+from multikernel.estimators.partitioned import check_partitions
 from multikernel.gram.stack import KernelStack, stack_kernels
 from multikernel.gram.storage import KINDS, TorchStorage, parse_bytes
 from multikernel.kernels.bank import take_rows

@@ -2,8 +2,8 @@
 
 A partition is a future of a pure function of its samples, so that the scheduler makes it again where a worker was lost.
 The object changes in place all the same: it holds coefficients. Every question says which ones it is about, and a
-partition that was made again answers that it has none (`Stale`); `Groups` then raises `StateLost`, and the caller brings
-the coefficients back.
+partition that was made again answers that it has none (`Stale`); `Groups` then raises `StateLost`, and the caller
+brings the coefficients back.
 """
 
 from __future__ import annotations
@@ -110,6 +110,8 @@ class Groups:
 
     def __init__(self, client: Any, futures: Sequence[Any], stale: type[Exception]) -> None:
         self.client, self.futures, self.stale = client, list(futures), stale
+        # the point whose problem the partitions have
+        self.owner: Any = None
         self.find_homes()
 
     def find_homes(self) -> None:
@@ -201,6 +203,8 @@ class PartitionGram(Gram):
         Bytes of the features.
     point : callable
         Makes the points that solvers move.
+    solver : Solver
+        What `solver="auto"` takes.
     """
 
     kind = "features"
@@ -208,10 +212,10 @@ class PartitionGram(Gram):
 
     def __init__(
         self, groups: Groups, samples: PartitionedSamples, scale: np.ndarray, spans: list, means: np.ndarray,
-        moments: tuple[np.ndarray, np.ndarray], top: np.ndarray, nbytes: int, point: Callable,
+        moments: tuple[np.ndarray, np.ndarray], top: np.ndarray, nbytes: int, point: Callable, solver: Any,
     ) -> None:  # fmt: skip
         self.groups, self.samples, self.scale, self.spans, self.means_tables = groups, samples, scale, spans, means
-        self.moments, self.top, self.nbytes, self.point = moments, top, nbytes, point
+        self.moments, self.top, self.nbytes, self.point, self.solver = moments, top, nbytes, point, solver
         self.n_kernels, self.n_samples = len(scale), len(samples)
         self.device = f"{len(set(groups.homes))} workers of Dask"
 
@@ -222,7 +226,7 @@ class PartitionGram(Gram):
     def rescaled(self, factor: float) -> PartitionGram:
         return PartitionGram(
             self.groups, self.samples, self.scale * factor, self.spans, self.means_tables, self.moments, self.top,
-            self.nbytes, self.point,
+            self.nbytes, self.point, self.solver,
         )  # fmt: skip
 
     def take_samples(self, idx):

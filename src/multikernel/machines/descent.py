@@ -194,7 +194,7 @@ class Epochs:
         held = (high & (slope > margin)) | (low & (slope < -margin))
         return np.flatnonzero(~held)
 
-    def _order(self) -> np.ndarray:
+    def order(self) -> np.ndarray:
         """The rows in another order, runs of neighbours together: what is stored by rows is read by whole lines."""
         full = len(self.rows) // RUN * RUN
         runs = self.rng.permutation(self.rows[:full].reshape(-1, RUN))
@@ -203,7 +203,7 @@ class Epochs:
     def run(self) -> float:
         """Go once through the rows, and move the multiplier; return the sum of the rows' gaps as they were met."""
         m, tables = self.machine, self.tables
-        total = self.visit()
+        total = self.visit(self.order() if m.shuffled else self.rows)
         self.count += 1
         # each block of rows rounds the tables once more
         self.moved += np.abs(tables.coef) / self.combined.gram.batch
@@ -216,10 +216,9 @@ class Epochs:
                 self.b, self.ra = self.b + ra - self.ra, ra
         return total
 
-    def visit(self) -> float:
-        """Go once through the rows at a fixed multiplier; return the sum of their gaps as they were met."""
+    def visit(self, rows: np.ndarray) -> float:
+        """Go once through some rows at a fixed multiplier; return the sum of their gaps as they were met."""
         m, combined, tables, shared = self.machine, self.combined, self.tables, self.shared
-        rows = self._order() if m.shuffled else self.rows
         size, total = combined.gram.batch, 0.0
         gaps = np.empty(size)
         for start in range(0, len(rows), size):

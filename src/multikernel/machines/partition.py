@@ -2,8 +2,8 @@
 
     T_k = sum over the partitions of Phi_k' a        the tables; a partition alone needs those of all samples
 
-A round (CoCoA+) goes once through the rows of every partition by coordinate descent. The partitions of one group go one
-after the other, on one copy of the tables; G groups work at once, and none sees the changes of the others. A change d
+A round (CoCoA+) goes once through rows of all partitions by coordinate descent. The partitions of one group share one
+copy of the tables; G groups work at once, and none sees the changes of the others. A change d
 is added to a group's own copy ``shared`` times: with shared = G the changes of all groups together raise the objective
 by at least as much as each group believes of its own.
 
@@ -28,6 +28,7 @@ from multikernel.gram.features import CombinedFeatures, FeatureGram, FeatureOutp
 from multikernel.machines.base import Machine
 from multikernel.machines.box_loops import compensated_sum, settle
 from multikernel.machines.descent import Descent, Epochs
+from multikernel.threads import ROWS
 
 
 class Stale(Exception):
@@ -64,6 +65,8 @@ class Round:
         How many times a group adds its changes to its own tables.
     step : float
         Part of the changes of the round before that counts.
+    turn, turns : int
+        Which part of the rows of an epoch the round goes through, of how many.
     version : int
         Number of the coefficients that the partitions have.
     """
@@ -76,6 +79,8 @@ class Round:
     mean: float
     shared: float
     step: float
+    turn: int
+    turns: int
     version: int
 
 
@@ -89,6 +94,8 @@ class _Tables(FeatureOutputs):
 
 class _PartEpochs(Epochs):
     """Rounds of one partition; what belongs to all samples is set before each."""
+
+    rows_left: list[np.ndarray]
 
     def __init__(self, part: Partition, b: float, ra: float, seed: int) -> None:
         self.machine, self.combined = part.machine, part.combined
@@ -310,28 +317,38 @@ def start_rounds(parts: Sequence[Partition], b: float, ra: float, seed: int, ver
 def advance(
     parts: Sequence[Partition], T: np.ndarray, now: Round, spans: Sequence[tuple[int, int, int]]
 ) -> tuple[np.ndarray, tuple]:
-    """Take one round. Sets: the coefficients.
+    """Take one round, some rows of each partition in turn, in random order. Sets: the coefficients.
 
     Returns the change of the tables, and of the coefficients d: the growth of the dual value without kernels, sum d,
     the row means times d, and |Phi_k' d|^2 of every kernel.
     """
     local = T.copy()
-    excess, ra = now.excess, now.ra
-    growth = moved = means = 0.0
+    excess, ra, rows = now.excess, now.ra, []
     for part in parts:
         part.require(now.version, now.step)
         part.set_weights(now.beta)
-        part.before, part.a, part.version = part.a, part.a.copy(), now.version + 1
-        run, machine = part.epochs, part.machine
+        part.before, part.a = part.a, part.a.copy()
+        run = part.epochs
         run.tables = part.tables(local, part.a)
-        run.b, run.rho, run.mean, run.shared, run.excess, run.ra = now.b, now.rho, now.mean, now.shared, excess, ra
+        run.b, run.rho, run.mean, run.shared = now.b, now.rho, now.mean, now.shared
         run.r = now.beta @ part.means if run.centred else np.zeros(0)
-        run.visit()
-        excess, ra = run.excess, run.ra
+        if now.turn == 0:
+            run.rows_left = np.array_split(run.order(), now.turns)
+        mine = run.rows_left[now.turn]
+        rows.append(np.array_split(mine, max(1, len(mine) // ROWS)))
+    # all partitions take part all along: an order by partitions would take more epochs
+    for piece in range(max(map(len, rows))):
+        for part, own in zip(parts, rows, strict=True):
+            if piece < len(own):
+                part.epochs.excess, part.epochs.ra = excess, ra
+                part.epochs.visit(own[piece])
+                excess, ra = part.epochs.excess, part.epochs.ra
+    growth = moved = means = 0.0
+    for part in parts:
         d = part.a - part.before
-        growth += machine.dual(part.a) - machine.dual(part.before)
+        growth += part.machine.dual(part.a) - part.machine.dual(part.before)
         moved += float(d.sum())
-        means += float(run.r @ d) if run.centred else 0.0
+        means += float(part.epochs.r @ d) if part.epochs.centred else 0.0
     local -= T
     local /= now.shared
     return local, (growth, moved, means, inner(spans, local, local))

@@ -24,6 +24,7 @@ from multikernel.kernels.normalize import learn_normalizer
 from multikernel.kernels.sequences.samples import is_text
 from multikernel.kernels.table import as_samples
 from multikernel.machines import partition as work
+from multikernel.solvers.interleaved import Interleaved
 from multikernel.training.core import Prepared, Settings
 from multikernel.training.featured import FeatureExpansion, FeatureSource, takes_features
 from multikernel.training.partition_point import PartitionPoint
@@ -129,6 +130,13 @@ def prepare_partitions(kernels: Any, X: PartitionedSamples, weight: np.ndarray |
             f"The 'gram' parameter of {settings.owner} must be 'auto' or 'features' for samples in partitions of Dask. "
             f"Got {settings.gram!r} instead."
         )
+    # steps on cuts ask for exact inner solutions, which take many rounds: only where little else is left
+    solver = Interleaved(little=0.9)
+    if settings.solver not in ("auto", "interleaved") and not isinstance(settings.solver, Interleaved):
+        raise ValueError(
+            f"The 'solver' parameter of {settings.owner} must be 'auto' or 'interleaved' for samples in partitions of "
+            f"Dask. Got {settings.solver!r} instead."
+        )
     chunks = client.compute(X.delayed)
     share = -(-CombinedFeatures.host_limit // len(chunks))
     drawn = [send(client, draw, chunk, share, number) for number, chunk in enumerate(chunks)]
@@ -167,6 +175,6 @@ def prepare_partitions(kernels: Any, X: PartitionedSamples, weight: np.ndarray |
     )
     constant = no_variance(mean[:, None], squares[:, None], np.ones(1)) | [each.degenerate for each in normalizers]
     scale = np.array([each.scale for each in normalizers])
-    gram = PartitionGram(groups, X, scale, spans, means, (mean, squares), top, size, PartitionPoint)
+    gram = PartitionGram(groups, X, scale, spans, means, (mean, squares), top, size, PartitionPoint, solver)
     source = PartitionSource(maps, gram, scale)
     return Prepared(gram, tuple(bank.names), normalizers, weight, source, constant, np.ones(bank.n_kernels, bool))

@@ -20,7 +20,7 @@ from multikernel.certificate import Certificate
 from multikernel.gram.dask_blocks import send
 from multikernel.gram.partitions import PartitionGram, StateLost
 from multikernel.machines import partition as work
-from multikernel.machines.base import BIASES, PATIENCE, ROUNDING, STEPS, Machine
+from multikernel.machines.base import BIASES, ROUNDING, STEPS, Machine
 from multikernel.problem import FEW, Problem
 from multikernel.training.partition_rounds import Rounds
 
@@ -122,8 +122,8 @@ class PartitionPoint:
     mixes = False
     # intercepts that are tried at once: fewer questions to the workers against more passes over their outputs
     tried = 9
-    # rounds between two looks at the gap of an inner problem
-    rounds = 2
+    # epochs of an inner problem
+    epochs = 4
 
     def __init__(self, problem: Problem, beta: Any = None, a: Any = None, known: Any = None, wander: Any = 0.0) -> None:
         self.problem, self.accuracy = problem, 0.0
@@ -158,7 +158,7 @@ class PartitionPoint:
         for number, rows in enumerate(cuts):
             machines[number] = work.rows_of(self.machine.inner, rows)
         groups.ask(work.begin, gram.scale, self.means, gram.n_samples, own=machines)
-        self._at, self._seen = None, ()
+        self._at, self._seen, groups.owner = None, (), self
 
     def safely(self, action: Callable[[], Any]) -> Any:
         """Return what an action returns; where partitions were lost, bring all of them back to ``a`` and repeat it."""
@@ -170,9 +170,11 @@ class PartitionPoint:
 
     def _settle(self) -> None:
         """Let the partitions have the coefficients of the point, and compute their tables."""
+        groups, array = self.gram.groups, self.a.array
+        if groups.owner is not self:
+            self._begin()
         if self._at is self.a:
             return
-        groups, array = self.gram.groups, self.a.array
         self.version += 1
         own = [None if array is None else array[rows] for rows in self.gram.samples.cuts()]
         self.a.dual = sum(groups.ask(work.put, self.version, own=own))
@@ -259,7 +261,8 @@ class PartitionPoint:
 
     def look_again(self) -> None:
         """Let the partitions compute the outputs of the point, unless they have them."""
-        if not self._seen or self._seen[0] is not self.a or self._seen[1] is not self.beta or self._at is not self.a:
+        self._settle()
+        if not self._seen or self._seen[0] is not self.a or self._seen[1] is not self.beta:
             self._look()
 
     def _best_intercept(self, low: float, high: float, accuracy: float, lower: float) -> tuple[float, float]:
@@ -316,17 +319,11 @@ class PartitionPoint:
         self.a = a
 
     def solve(self, accuracy: float, start: Any = None) -> None:
-        """Take rounds at the current weights until the gap of the inner problem is at most ``accuracy``."""
+        """Take some epochs at the current weights: fewer than ``accuracy`` asks for, where these would be many."""
         self.accuracy = accuracy
-        best, waited = np.inf, 0
-        for _ in range(STEPS):
-            gap = self.certificate.inner_gap
-            waited = 0 if gap < 0.9 * best else waited + 1
-            best = min(best, gap)
-            if gap <= accuracy or waited > PATIENCE:
-                break
+        if self.certificate.inner_gap > accuracy:
             rounds = Rounds(self)
-            for _ in range(self.rounds):
+            for _ in range(self.epochs):
                 rounds.run()
             self.set_dual(rounds.finish())
 

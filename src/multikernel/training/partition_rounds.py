@@ -2,9 +2,9 @@
 
     max_a  g(a) - 1/2 a' K a - b sum a - rho / 2 (sum a)^2,       K centred where there is an intercept
 
-A round is one pass of every group over its own rows. From sums over the groups the client knows the objective along all
-changes together, takes the best multiple of them, at most one, and moves the multiplier b of the sum. Tables stay with
-the workers, which add them up.
+An epoch is one pass of every group over its own rows, in one or more rounds, between which tables are added up. From
+sums over the groups the client knows the objective along all changes of a round together, takes the best multiple of
+them, at most one, and moves the multiplier b of the sum. Tables stay with the workers, which add them up.
 """
 
 from __future__ import annotations
@@ -45,6 +45,8 @@ class Rounds:
     """
 
     moved = None
+    # rounds of an epoch: groups that learn of each other more often need fewer epochs, and send more tables
+    turns = 4
 
     def __init__(self, point: Any) -> None:
         self.point, self.gram, self.balanced = point, point.gram, point.machine.balanced
@@ -62,9 +64,9 @@ class Rounds:
             told = send(groups.client, work.inner, gram.spans, self.tables, point.means)
             self.means_a = gram.scale * groups.answers(told)
         self.refresh()
-        groups.ask(work.start_rounds, b, self.ra, point.version, point.version)
         # the multiplier of the centred kernel, which changes little with the weights
         self.b = b + self.ra
+        groups.ask(work.start_rounds, self.b, self.ra, point.version, point.version)
 
     def refresh(self) -> None:
         """Take over the weights of the point as they are now."""
@@ -75,17 +77,29 @@ class Rounds:
         self.rho = PENALTY * (float(beta @ diag) - self.mean) if self.balanced else 0.0
 
     def run(self) -> None:
-        """Take one round: all groups at once, then the best multiple of their changes together."""
+        """Go once through all partitions."""
         try:
-            self._run()
+            for turn in range(self.turns):
+                self._run(turn)
         except StateLost:
             self.point.restore()
             self.point.safely(self._start)
 
-    def _run(self) -> None:
+    def _run(self, turn: int) -> None:
+        """Take one round: some rows of every group, then the best multiple of their changes together."""
         gram, groups, beta = self.gram, self.gram.groups, self.point.beta
         now = work.Round(
-            beta, self.b, self.rho, self.excess, self.ra, self.mean, self.point.shared(), self.step, self.version
+            beta,
+            self.b,
+            self.rho,
+            self.excess,
+            self.ra,
+            self.mean,
+            self.point.shared(),
+            self.step,
+            turn,
+            self.turns,
+            self.version,
         )
         tasks = groups.tasks(work.advance, self.tables, now, gram.spans)
         self.point.leave()
@@ -104,13 +118,14 @@ class Rounds:
             float(beta @ (gram.scale * own)) - 2.0 * rd * dd + (self.mean + self.rho) * dd**2 for _, dd, rd, own in sums
         )
         # how much larger the changes are together than each by itself: what the next round has to allow for
-        self.point.overlap = max(bend / alone, 1.0) if alone > 0.0 and step == 1.0 else np.inf
+        self.point.overlap = max(bend / alone, 1.0) if alone > 0.0 and step > 0.0 else np.inf
         self.tables = send(groups.client, _moved, self.tables, change, step)
         self.q = np.maximum(self.q + step * (2.0 * along + step * square), 0.0)
         self.means_a, self.excess = self.means_a + step * means, self.excess + step * d
         self.ra = float(beta @ self.means_a) if self.balanced else 0.0
-        self.step, self.version = step, self.version + 1
-        self.b += self.rho * self.excess
+        self.step = step
+        # the share of an epoch's step of the multiplier
+        self.b += self.rho * self.excess / self.turns
 
     def finish(self) -> Any:
         """Return the coefficients with every constraint made exact; they are now on the client as well."""
