@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from multikernel.datasets.dna import dna
-from multikernel.datasets.fasta import FastaError, FastaProblem, FastaRecords, read_fasta
+from multikernel.datasets.fasta import FastaError, FastaProblem, FastaRecords, fasta_partitions, read_fasta
 from multikernel.datasets.generators import (
     make_linear_two_sines,
     make_related_classes,
@@ -20,6 +20,7 @@ __all__ = [
     "FastaRecords",
     "available",
     "dna",
+    "fasta_partitions",
     "load",
     "load_dataset",
     "make_linear_two_sines",
