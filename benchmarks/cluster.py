@@ -4,6 +4,7 @@
     python benchmarks/cluster.py kill [--n 1500] [--fits 20]   a worker killed at a random moment of each fit
     python benchmarks/cluster.py partitions [--n N ...]        sequences in partitions, against one process
     python benchmarks/cluster.py lost [--n N ...] [--fits F]   the same, a worker killed at a random moment of each fit
+    python benchmarks/cluster.py paper FILE                    tables of the lines of ``partitions``, and 10^8 samples
 
 fit, kill: samples and ten kernels of the workload `binary`, C = 1, gap 1e-3. ``peak`` is how much the memory of the
 client, which holds the scheduler as well, grew during the fit, in parts of the bytes of all kernels.
@@ -182,6 +183,31 @@ def partitions(sizes: list[int], alone: bool | None) -> None:
         print(json.dumps({"n": n, "ratio": far["fit"] / near["fit"], "apart": apart}), flush=True)
 
 
+def paper(lines: list[dict], speed: float = 1e9) -> None:
+    """Print what was measured, and what follows for 10^8 sequences: a network moves ``speed`` bytes a second.
+
+    A step is four epochs of four rounds, and a certificate. In a round the tables go to all workers and come back, by
+    a tree; features, and four numbers for each sample and kernel, are in the memory of a worker.
+    """
+    print("| sequences | one process | two workers | client's peak | a step |\n| --- | --- | --- | --- | --- |")
+    alone = {line["n"]: line["fit"] for line in lines if line.get("kind") == "alone"}
+    found = [line for line in lines if line.get("kind") == "partitions"]
+    for line in found:
+        one = f"{alone[line['n']]:.0f} s" if line["n"] in alone else "-"
+        print(f"| {line['n']:,} | {one} | {line['fit']:.0f} s | {line['peak']:.0f} MiB | {line['step']:.1f} s |")
+    first, last = found[0], found[-1]
+    work = 2.0 * last["step"] / last["n"]
+    client = (last["peak"] - first["peak"]) * 2**20 / (last["n"] - first["n"])
+    tables, kept = 8.0 * DEGREES * SLOTS, last["bytes"] / last["n"] + 4 * 8 * DEGREES
+    print(
+        "\n| workers | memory of each | work in a step | tables in a step | client |\n| --- | --- | --- | --- | --- |"
+    )
+    for workers in (16, 64, 256):
+        own, moved = 1e8 / workers, 16 * 2 * np.log2(workers) * tables / speed
+        row = f"| {workers} | {kept * own / 2**30:.1f} GiB | {work * own:.0f} s | {moved:.1f} s |"
+        print(f"{row} {first['peak'] / 1024 + client * 1e8 / 2**30:.1f} GiB |")
+
+
 def lost(sizes: list[int], fits: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     for n in sizes:
@@ -209,7 +235,8 @@ def lost(sizes: list[int], fits: int, seed: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("item", choices=["fit", "kill", "partitions", "lost"])
+    parser.add_argument("item", choices=["fit", "kill", "partitions", "lost", "paper"])
+    parser.add_argument("file", nargs="?", type=Path)
     parser.add_argument("--n", type=int, nargs="+")
     parser.add_argument("--alone", action=argparse.BooleanOptionalAction)
     parser.add_argument("--quick", action="store_true")
@@ -221,6 +248,8 @@ def main() -> None:
         fit(args.n[0] if args.n else 1000 if args.quick else 8000, args.repeats)
     elif args.item == "kill":
         kill(args.n[0] if args.n else 1500, args.fits, args.seed)
+    elif args.item == "paper":
+        paper([json.loads(line) for line in args.file.read_text().splitlines()])
     elif args.item == "partitions":
         partitions(args.n or ([16_000] if args.quick else [125_000, 500_000, 2_000_000]), args.alone)
     else:
