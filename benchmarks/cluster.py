@@ -1,10 +1,19 @@
-"""Kernels by rows with the workers of a Dask cluster of two processes: one JSON object a line.
+"""Kernels by rows, and samples by partitions, with a Dask cluster of two processes: one JSON object a line.
 
-    python benchmarks/cluster.py fit [--n 8000]               against the same fit in memory, kernels computed before
+    python benchmarks/cluster.py fit [--n 8000]                against the same fit in memory, kernels computed before
     python benchmarks/cluster.py kill [--n 1500] [--fits 20]   a worker killed at a random moment of each fit
+    python benchmarks/cluster.py partitions [--n N ...]        sequences in partitions, against one process
+    python benchmarks/cluster.py lost [--n N ...] [--fits F]   the same, a worker killed at a random moment of each fit
+    python benchmarks/cluster.py paper FILE                    tables of the lines of ``partitions``, and 10^8 samples
 
-Samples and ten kernels of the workload `binary`, C = 1, gap 1e-3. ``peak`` is how much the memory of the client, which
-holds the scheduler as well, grew during the fit, in parts of the bytes of all kernels. Times are seconds.
+fit, kill: samples and ten kernels of the workload `binary`, C = 1, gap 1e-3. ``peak`` is how much the memory of the
+client, which holds the scheduler as well, grew during the fit, in parts of the bytes of all kernels.
+
+partitions, lost: sequences of `multikernel.datasets.dna` in 16 partitions, made by the workers; eight kernels, the
+d-mers of each length hashed into 2^16 slots; gap 1e-2. ``peak`` is the largest memory of the client in MiB. One process
+fits the same sequences with gram="features" on one thread. --alone fits in one process only, --no-alone on the cluster.
+
+Times are seconds. --quick takes small sizes.
 """
 
 from __future__ import annotations
@@ -13,7 +22,10 @@ import argparse
 import json
 import os
 import signal
+import subprocess
+import sys
 import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +33,8 @@ from distributed import Client, LocalCluster
 from gpu import partial_targets, timed, two_classes
 
 from multikernel import MKLClassifier
+from multikernel.datasets import dna
+from multikernel.kernels import HashedDegree, WeightedDegree
 from multikernel.training.prepare import prepare
 from multikernel.training.train import train
 
@@ -93,18 +107,154 @@ def kill(n: int, fits: int, seed: int) -> None:
         print(json.dumps({**row, "apart": apart, "right": right}), flush=True)
 
 
+PARTITIONS, LENGTH, DEGREES, SLOTS = 16, 20, 8, 1 << 16
+
+
+def sequences(number: int, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return one partition of n sequences."""
+    return dna(n // PARTITIONS, LENGTH, mutation=0.5, seed=number)
+
+
+def by_degree() -> list:
+    """Return the kernels of the d-mers of each length."""
+    weights = np.eye(DEGREES)
+    return [HashedDegree(WeightedDegree(d + 1, weights=weights[d, : d + 1]), SLOTS) for d in range(DEGREES)]
+
+
+def partitioned(n: int):
+    """Return the sequences as an array of Dask that the workers make, and the labels."""
+    import dask.array as da
+    from dask import delayed
+
+    parts = [delayed(sequences)(number, n) for number in range(PARTITIONS)]
+    X = [da.from_delayed(part[0], (n // PARTITIONS,), f"S{LENGTH}") for part in parts]
+    return da.concatenate(X), np.tile(np.where(np.arange(n // PARTITIONS) % 2, 1, -1), PARTITIONS)
+
+
+def told(model, kind: str, n: int, seconds: float) -> dict:
+    """Return what is known of a fit; ``round`` is the time of one of its steps, four rounds and a certificate."""
+    steps = np.diff(model.history_["time"])
+    return {
+        "kind": kind, "n": n, "fit": seconds, "steps": model.n_iter_,
+        "step": float(np.median(steps)) if len(steps) else 0.0,
+        "peak": peak() / 2**20, "objective": model.objective_, "gap": model.duality_gap_, "bytes": model.gram_.nbytes,
+        "weights": model.weights_.round(3).tolist(),
+    }  # fmt: skip
+
+
+def fit_partitions(n: int) -> dict:
+    with cluster() as workers, Client(workers):
+        warm_up()
+        X, y = partitioned(n)
+        seconds, model = timed(lambda: MKLClassifier(by_degree(), gram="features", tol=1e-2).fit(X, y))
+        return told(model, "partitions", n, seconds)
+
+
+def warm_up() -> None:
+    """Compile on the workers."""
+    X, y = partitioned(64 * PARTITIONS)
+    MKLClassifier(by_degree(), gram="features", tol=0.1).fit(X, y)
+
+
+def fit_alone(n: int) -> dict:
+    model = MKLClassifier(by_degree(), gram="features", tol=1e-2, n_jobs=1)
+    parts = [sequences(number, 64 * PARTITIONS) for number in range(PARTITIONS)]
+    model.fit(np.concatenate([X for X, _ in parts]), np.concatenate([y for _, y in parts]))
+    parts = [sequences(number, n) for number in range(PARTITIONS)]
+    X, y = np.concatenate([X for X, _ in parts]), np.concatenate([y for _, y in parts])
+    del parts
+    seconds, model = timed(lambda: model.fit(X, y))
+    return told(model, "alone", n, seconds)
+
+
+def partitions(sizes: list[int], alone: bool | None) -> None:
+    if alone is not None:
+        for n in sizes:
+            print(json.dumps(fit_alone(n) if alone else fit_partitions(n)), flush=True)
+        return
+    for n in sizes:
+        # in processes of their own: the peak of one is not that of the other
+        rows = []
+        for which in ("--no-alone", "--alone"):
+            call = [sys.executable, __file__, "partitions", "--n", str(n), which]
+            rows.append(json.loads(subprocess.run(call, check=True, capture_output=True, text=True).stdout))
+            print(json.dumps(rows[-1]), flush=True)
+        far, near = rows
+        apart = abs(far["objective"] - near["objective"]) / near["objective"]
+        print(json.dumps({"n": n, "ratio": far["fit"] / near["fit"], "apart": apart}), flush=True)
+
+
+def paper(lines: list[dict], speed: float = 1e9) -> None:
+    """Print what was measured, and what follows for 10^8 sequences: a network moves ``speed`` bytes a second.
+
+    A step is four epochs of four rounds, and a certificate. In a round the tables go to all workers and come back, by
+    a tree; features, and four numbers for each sample and kernel, are in the memory of a worker.
+    """
+    print("| sequences | one process | two workers | client's peak | a step |\n| --- | --- | --- | --- | --- |")
+    alone = {line["n"]: line["fit"] for line in lines if line.get("kind") == "alone"}
+    found = [line for line in lines if line.get("kind") == "partitions"]
+    for line in found:
+        one = f"{alone[line['n']]:.0f} s" if line["n"] in alone else "-"
+        print(f"| {line['n']:,} | {one} | {line['fit']:.0f} s | {line['peak']:.0f} MiB | {line['step']:.1f} s |")
+    first, last = found[0], found[-1]
+    work = 2.0 * last["step"] / last["n"]
+    client = (last["peak"] - first["peak"]) * 2**20 / (last["n"] - first["n"])
+    tables, kept = 8.0 * DEGREES * SLOTS, last["bytes"] / last["n"] + 4 * 8 * DEGREES
+    print(
+        "\n| workers | memory of each | work in a step | tables in a step | client |\n| --- | --- | --- | --- | --- |"
+    )
+    for workers in (16, 64, 256):
+        own, moved = 1e8 / workers, 16 * 2 * np.log2(workers) * tables / speed
+        row = f"| {workers} | {kept * own / 2**30:.1f} GiB | {work * own:.0f} s | {moved:.1f} s |"
+        print(f"{row} {first['peak'] / 1024 + client * 1e8 / 2**30:.1f} GiB |")
+
+
+def lost(sizes: list[int], fits: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    for n in sizes:
+        with cluster() as workers, Client(workers):
+            warm_up()
+            X, y = partitioned(n)
+            usual, model = timed(lambda: MKLClassifier(by_degree(), gram="features", tol=1e-2).fit(X, y))
+            whole = model.objective_
+        for number in range(fits):
+            with cluster() as workers, Client(workers) as client:
+                warm_up()
+                victims = list(client.run(os.getpid).values())
+                wait = rng.uniform(0, usual)
+                killer = threading.Timer(wait, os.kill, (int(rng.choice(victims)), signal.SIGKILL))
+                killer.start()
+                began = time.perf_counter()
+                model = MKLClassifier(by_degree(), gram="features", tol=1e-2).fit(X, y)
+                seconds, during = time.perf_counter() - began, not killer.is_alive()
+                killer.join()
+            apart = abs(model.objective_ - whole) / whole
+            right = bool(apart <= 1e-2 and model.duality_gap_ <= 1e-2)
+            row = {"fit": number, "n": n, "killed": wait, "during": during, "seconds": seconds, "usual": usual}
+            print(json.dumps({**row, "apart": apart, "right": right}), flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("item", choices=["fit", "kill"])
-    parser.add_argument("--n", type=int)
+    parser.add_argument("item", choices=["fit", "kill", "partitions", "lost", "paper"])
+    parser.add_argument("file", nargs="?", type=Path)
+    parser.add_argument("--n", type=int, nargs="+")
+    parser.add_argument("--alone", action=argparse.BooleanOptionalAction)
+    parser.add_argument("--quick", action="store_true")
     parser.add_argument("--repeats", type=int, default=2)
     parser.add_argument("--fits", type=int, default=20)
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
     if args.item == "fit":
-        fit(args.n or 8000, args.repeats)
+        fit(args.n[0] if args.n else 1000 if args.quick else 8000, args.repeats)
+    elif args.item == "kill":
+        kill(args.n[0] if args.n else 1500, args.fits, args.seed)
+    elif args.item == "paper":
+        paper([json.loads(line) for line in args.file.read_text().splitlines()])
+    elif args.item == "partitions":
+        partitions(args.n or ([16_000] if args.quick else [125_000, 500_000, 2_000_000]), args.alone)
     else:
-        kill(args.n or 1500, args.fits, args.seed)
+        lost(args.n or [16_000 if args.quick else 125_000], args.fits, args.seed)
 
 
 if __name__ == "__main__":

@@ -79,6 +79,9 @@ class Point:
         n eps sqrt(K_ii) times their total.
     """
 
+    # whether cuts keep the coefficients, so that they can be mixed
+    mixes = True
+
     def __init__(
         self,
         problem: Problem,

@@ -77,7 +77,9 @@ def solve(
     name, algorithm = choose_solver(problem, solver, start)
     recorder = Recorder(callback, {"time": [], "upper": [], "lower": [], "gap": [], "active": []})
     given = () if start is None else (start.weights, start.coef, start.known, start.wander)
-    point = Point(problem, *given)
+    # samples in partitions have points of their own
+    begin: Callable[..., Point] = getattr(problem.gram, "point", Point)
+    point = begin(problem, *given)
     best = Best(tol)
     if algorithm.certifies_start or max_iter == 0:
         # the intercepts of a start need no more digits than the result, those of a cold one a share of its gap
@@ -86,7 +88,7 @@ def solve(
         best.take(point)
         if start is not None and max_iter and best.certificate.relative > 1.0:
             # a lower bound below zero: the start is dropped if its upper bound is not better than the cold one either
-            if best.certificate.upper >= Point(problem).certificate.upper:
+            if best.certificate.upper >= begin(problem).certificate.upper:
                 return solve(problem, solver, tol=tol, max_iter=max_iter, callback=callback)
     status = MAX_ITER
     try:
@@ -110,13 +112,13 @@ def solve(
         status = INTERRUPTED
     if best.model is None:
         # interrupted before the first certificate, perhaps in the middle of an update of the outputs
-        point = Point(problem, *given)
+        point = begin(problem, *given)
         best.take(point)
     # the point that certifies itself, were it not for rounding; else the one of the smallest primal value
     model, found = best.model if best.own.computed <= tol else best.lowest or best.model, best.own
     assert model is not None
     if not best.converged:
-        alone = Point(problem, model.weights, model.coef, (model.coef, model.outputs), model.wander)
+        alone = begin(problem, model.weights, model.coef, (model.coef, model.outputs), model.wander)
         alone.accuracy = tol * found.size
         found = alone.exact_certificate
         if found.relative > tol >= found.computed and alone.refresh():

@@ -12,7 +12,7 @@ from multikernel.datasets.generators import (
 )
 from multikernel.datasets.loaders import available, load, load_dataset
 from multikernel.datasets.redundant import make_redundant_kernels
-from multikernel.kernels.sequences.fasta import FastaError, FastaProblem, FastaRecords, read_fasta
+from multikernel.kernels.sequences.fasta import FastaError, FastaProblem, FastaRecords, fasta_partitions, read_fasta
 
 __all__ = [
     "FastaError",
@@ -20,6 +20,7 @@ __all__ = [
     "FastaRecords",
     "available",
     "dna",
+    "fasta_partitions",
     "load",
     "load_dataset",
     "make_linear_two_sines",

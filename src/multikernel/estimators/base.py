@@ -74,6 +74,8 @@ class BaseMKL(_BaseComposition):
     classes_: np.ndarray
     # whether kernels may be on a device
     _on_device: bool = False
+    # whether samples may be in partitions of Dask
+    _in_partitions: bool = False
     # samples whose outputs a search has computed, and these outputs
     _known: tuple[Any, np.ndarray] | None = None
 

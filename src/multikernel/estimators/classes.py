@@ -14,6 +14,7 @@ from sklearn.metrics import accuracy_score
 
 from multikernel.estimators.base import BaseMKL
 from multikernel.estimators.docstrings import documented
+from multikernel.estimators.partitioned import by_partitions
 from multikernel.losses import Logistic, Multinomial
 
 
@@ -34,6 +35,8 @@ class ClassifierFace(ClassifierMixin, BaseMKL):
             Two classes: positive values for ``classes_[1]``. More: one column per class; for "ovo" the votes
             of the pairs plus their outputs, squeezed so that they only break ties.
         """
+        if hasattr(X, "__dask_graph__"):
+            return by_partitions(self, "decision_function", X, () if len(self.classes_) == 2 else (len(self.classes_),))
         outputs = self._outputs(X)
         if len(self.classes_) == 2:
             return outputs[:, 0] if outputs.shape[1] == 1 else outputs[:, 1] - outputs[:, 0]
@@ -49,6 +52,8 @@ class ClassifierFace(ClassifierMixin, BaseMKL):
         ndarray of shape (n_samples,)
             Members of ``classes_``.
         """
+        if hasattr(X, "__dask_graph__"):
+            return by_partitions(self, "predict", X, (), self.classes_.dtype)
         scores = self.decision_function(X)
         winners = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return self.classes_[winners]
@@ -135,6 +140,8 @@ class ProbabilityFace(ClassifierFace):
         ndarray of shape (n_samples, n_classes)
             Probabilities; rows sum to one.
         """
+        if hasattr(X, "__dask_graph__"):
+            return by_partitions(self, "predict_proba", X, (len(self.classes_),))
         return softmax(self._log_shares(X), axis=1)
 
     @_IfProbabilities
@@ -148,6 +155,8 @@ class ProbabilityFace(ClassifierFace):
         ndarray of shape (n_samples, n_classes)
             Logarithms of `predict_proba`.
         """
+        if hasattr(X, "__dask_graph__"):
+            return by_partitions(self, "predict_log_proba", X, (len(self.classes_),))
         return log_softmax(self._log_shares(X), axis=1)
 
     def _log_shares(self, X: Any) -> np.ndarray:

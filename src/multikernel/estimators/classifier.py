@@ -93,7 +93,7 @@ class MKLClassifier(ProbabilityFace):
     array(['yes', 'no', 'no'], dtype='<U3')
     """
 
-    _on_device = True
+    _on_device = _in_partitions = True
 
     def __init__(
         self,

@@ -9,6 +9,7 @@ from sklearn.base import RegressorMixin
 
 from multikernel.estimators.base import BaseMKL
 from multikernel.estimators.docstrings import documented
+from multikernel.estimators.partitioned import by_partitions
 from multikernel.estimators.validation import GRAM_OR_FEATURES, Samples, check_parameters, check_regression, loss_rule
 from multikernel.training.targets import REGRESSION, Regression
 
@@ -29,6 +30,8 @@ class RegressorFace(RegressorMixin, BaseMKL):
         ndarray of shape (n_samples,) or (n_samples, n_targets)
             Predictions.
         """
+        if hasattr(X, "__dask_graph__"):
+            return by_partitions(self, "predict", X, np.shape(self.intercept_))
         outputs = self._outputs(X)
         return outputs[:, 0] if outputs.shape[1] == 1 else outputs
 
@@ -89,7 +92,7 @@ class MKLRegressor(RegressorFace):
     (array([8.]), 1.0)
     """
 
-    _on_device = True
+    _on_device = _in_partitions = True
 
     def __init__(
         self,

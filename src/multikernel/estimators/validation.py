@@ -15,6 +15,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, _check_y, _num_samples, validate_data
 
 from multikernel.estimators.input_errors import naming_gaps, require_numbers
+from multikernel.estimators.partitioned import check_partitions
 from multikernel.estimators.view_input import check_stack, check_views
 from multikernel.gram.stack import KernelStack
 from multikernel.gram.storage import KINDS, TorchStorage, parse_bytes
@@ -71,7 +72,7 @@ def kept_samples(
     """
     kept = np.arange(_num_samples(X)) if rows is None else rows
     if weight is not None:
-        weight = check_weight(X, weight)
+        weight = check_weight(X, np.asarray(weight) if hasattr(weight, "__dask_graph__") else weight)
         kept = kept[weight[kept] > 0]
         weight = weight[kept]
     whole = len(kept) == _num_samples(X) and (rows is None or np.array_equal(kept, np.arange(len(kept))))
@@ -87,6 +88,8 @@ def kept_samples(
 def check_classes(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Samples:
     """Return valid samples of at least two classes."""
     X = check_samples(estimator, X, reset=True)
+    # targets and weights in partitions come to the client: a number for each sample
+    y = np.asarray(y) if hasattr(y, "__dask_graph__") else y
     y = check_targets(estimator, X, y)
     samples = kept_samples(X, y, sample_weight, classifier=type(estimator).__name__)
     if y.dtype.kind not in "biU" or 2 * len(samples.classes) > len(y):
@@ -98,6 +101,7 @@ def check_classes(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Samples
 def check_regression(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Samples:
     """Return valid samples with numbers as their targets."""
     X = check_samples(estimator, X, reset=True)
+    y = np.asarray(y) if hasattr(y, "__dask_graph__") else y
     return kept_samples(X, check_numbers(estimator, X, y), sample_weight)
 
 
@@ -131,6 +135,8 @@ def check_samples(estimator: Any, X: Any, *, reset: bool) -> Any:
             raise naming_gaps(estimator, X, error) from None
     if auto or isinstance(X, Views) or is_views(X):
         return check_views(estimator, X, reset, auto)
+    if hasattr(X, "__dask_graph__"):
+        return check_partitions(estimator, X)
     if is_frame(X):
         X = as_pandas(X)
     if isinstance(X, np.ndarray) and X.ndim == 2 and X.shape[1] == 1 and is_text(X[:, 0]):

@@ -14,7 +14,8 @@ outputs on other samples afterwards.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
 from math import factorial
@@ -74,6 +75,12 @@ class _Matrix:
                 ids = np.where(known, place, 0)[ids]
             parts.append(sparse.csr_array((values, ids, counts.indptr), (len(X), max(n_ids, 1))))
         return sparse.hstack(parts, format="csr")
+
+
+def _union(keys: Sequence[np.ndarray]) -> tuple[int, np.ndarray]:
+    """Return how many patterns there are in several lists, and which."""
+    every = np.unique(np.concatenate(keys))
+    return len(every), every
 
 
 def _monomials(X: np.ndarray, kernel: Polynomial) -> np.ndarray:
@@ -156,6 +163,29 @@ class FeatureMaps:
             if kernels:
                 column = np.repeat(np.arange(len(kernels)), [self._examples[k].shape[1] for k in kernels])
                 yield make(X, kernels, column, memory), np.array(kernels)
+
+    @property
+    def grows(self) -> bool:
+        """Whether there are features that only samples bring: patterns that are too many to be counted beforehand."""
+        return any(keys is not None for matrix in self.matrices.values() for _, keys in matrix.keys)
+
+    def patterns(self) -> dict[int, list]:
+        """Return the patterns that are counted, by kernel: for each kind how many, and which."""
+        return {k: matrix.keys for k, matrix in self.matrices.items() if matrix.keys}
+
+    def with_patterns(self, found: Sequence[dict[int, list]]) -> FeatureMaps:
+        """Return the maps that count all patterns that were found in several parts of the training samples."""
+        new = copy(self)
+        new.matrices, new._examples = dict(self.matrices), dict(self._examples)
+        for k, own in self.patterns().items():
+            new.matrices[k] = copy(self.matrices[k])
+            new.matrices[k].keys = [
+                pair if pair[1] is None else _union([part[k][kind][1] for part in found])
+                for kind, pair in enumerate(own)
+            ]
+            columns = sum(max(count, 1) for count, _ in new.matrices[k].keys)
+            new._examples[k] = sparse.csr_array((2, columns))
+        return new
 
     def _features(self, k: int, X: Any):
         return self.matrices[k](self.bank.select(k, X))

@@ -157,6 +157,8 @@ class Epochs:
         self.b += self.ra
         self.rng = np.random.default_rng(machine.random_state)
         self.rows = self._movable(f)
+        # tables to which others add their own changes meanwhile see each change so many times
+        self.shared = 1.0
         self.count, self.moved = 0, np.zeros(machine.n_samples)
 
     @property
@@ -192,16 +194,31 @@ class Epochs:
         held = (high & (slope > margin)) | (low & (slope < -margin))
         return np.flatnonzero(~held)
 
-    def _order(self) -> np.ndarray:
+    def order(self) -> np.ndarray:
         """The rows in another order, runs of neighbours together: what is stored by rows is read by whole lines."""
         full = len(self.rows) // RUN * RUN
         runs = self.rng.permutation(self.rows[:full].reshape(-1, RUN))
         return np.concatenate([runs.ravel(), self.rows[full:]])
 
     def run(self) -> float:
-        """Go once through the rows; return the sum of their gaps as they were met."""
-        m, combined, tables = self.machine, self.combined, self.tables
-        rows = self._order() if m.shuffled else self.rows
+        """Go once through the rows, and move the multiplier; return the sum of the rows' gaps as they were met."""
+        m, tables = self.machine, self.tables
+        total = self.visit(self.order() if m.shuffled else self.rows)
+        self.count += 1
+        # each block of rows rounds the tables once more
+        self.moved += np.abs(tables.coef) / self.combined.gram.batch
+        if m.balanced:
+            self.excess = float(tables.coef.sum()) - m.total
+            self.b += self.rho * self.excess
+            if self.centred:
+                # without the rounding that has added up
+                ra = float(self.r @ tables.coef)
+                self.b, self.ra = self.b + ra - self.ra, ra
+        return total
+
+    def visit(self, rows: np.ndarray) -> float:
+        """Go once through some rows at a fixed multiplier; return the sum of their gaps as they were met."""
+        m, combined, tables, shared = self.machine, self.combined, self.tables, self.shared
         size, total = combined.gram.batch, 0.0
         gaps = np.empty(size)
         for start in range(0, len(rows), size):
@@ -222,27 +239,19 @@ class Epochs:
                 G += (self.rho + self.mean) - r - r[:, None]
             elif self.rho:
                 G += self.rho
+            if shared != 1.0:
+                G *= shared
             new = a[moving]
             climb(G, g[moving], new, lo[moving], hi[moving], h[moving], m.eps, _PASSES)
             step = new - a[moving]
             changed = np.flatnonzero(step)
             if len(changed):
-                tables.add(chosen[changed], step[changed])
+                tables.add(chosen[changed], shared * step[changed])
                 tables.coef[chosen[changed]] = new[changed]
-                self.excess += float(step.sum())
+                self.excess += shared * float(step.sum())
                 self.moved[chosen] += np.abs(step)
                 if self.centred:
-                    self.ra += float(r @ step)
-        self.count += 1
-        # each block of rows rounds the tables once more
-        self.moved += np.abs(tables.coef) / size
-        if m.balanced:
-            self.excess = float(tables.coef.sum()) - m.total
-            self.b += self.rho * self.excess
-            if self.centred:
-                # without the rounding that has added up
-                ra = float(self.r @ tables.coef)
-                self.b, self.ra = self.b + ra - self.ra, ra
+                    self.ra += shared * float(r @ step)
         return total
 
     def finish(self) -> np.ndarray:

@@ -167,7 +167,7 @@ def choose_solver(problem: Problem, solver: str | Solver = "auto", start: Start 
     if solver == "auto":
         solver = "newton"
         if gram.kind == "features":
-            solver = "interleaved"
+            solver = getattr(gram, "solver", "interleaved")
         elif gram.n_kernels > _MANY_PRODUCTS and gram.output_kernels is not None:
             solver = "level" if find_spec("clarabel") else "alternating"
         elif gram.n_kernels >= (_MANY if gram.kind == "lazy" else _MANY_STORED) and problem.mixing.is_simplex:

@@ -53,7 +53,7 @@ class CutModel:
         self.kept = KeptRows(mixing)
         self.g: list[float] = []
         self.q: list[np.ndarray] = []
-        self.a: list[np.ndarray | float] = []
+        self.a: list[np.ndarray | float | None] = []
         # the best bound so far, and what returns the mix of coefficients of which it is one
         self.lower = -np.inf
         self.mix: Callable[[], np.ndarray] | None = None
@@ -61,8 +61,8 @@ class CutModel:
         self._needed: list[int] = []
         self._clock = 0
 
-    def add(self, g: float, q: np.ndarray, a: np.ndarray | float = 0.0) -> None:
-        """Add the cut of one feasible a, unless the model has it already."""
+    def add(self, g: float, q: np.ndarray, a: np.ndarray | float | None = 0.0) -> None:
+        """Add the cut of one feasible a, unless the model has it already; a is None where it is not to be mixed."""
         if g in self.g and any(g == h and np.array_equal(q, r) for h, r in zip(self.g, self.q, strict=True)):
             return
         if self.limit is not None and len(self.g) >= self.limit:
@@ -86,7 +86,7 @@ class CutModel:
             self._needed[t] = self._clock
         value = float(lam @ np.array(self.g) - 0.5 * self.mixing.support(lam @ np.array(self.q))[0])
         if value > self.lower:
-            self.lower, self.mix = value, partial(_mixed, lam, self.a.copy())
+            self.lower, self.mix = value, None if self.a[-1] is None else partial(_mixed, lam, self.a.copy())
         return value
 
     def minimise(self, known: np.ndarray | None = None) -> tuple[np.ndarray, float]:
@@ -304,7 +304,7 @@ class InOut:
 
     def observe(self, point: Point) -> float:
         """Add the cut of the point, remember its weights if its primal value is the smallest, and return that value."""
-        self.cuts.add(point.problem.machine.dual(point.a), point.q, point.a)
+        self.cuts.add(point.problem.machine.dual(point.a), point.q, point.a if point.mixes else None)
         upper = point.certificate.upper
         if upper < self.upper:
             self.upper, self.beta = upper, point.beta

@@ -133,7 +133,7 @@ def prepare(
     shared = Shared() if shared is None else shared
     if settings.gram == "torch" or isinstance(settings.gram, TorchStorage) or hasattr(X, "train_tensors"):
         prepared = _prepare_on_device(kernels, X, weight, settings)
-    elif settings.gram == "dask" or hasattr(X, "row_blocks"):
+    elif settings.gram == "dask" or hasattr(X, "row_blocks") or hasattr(X, "delayed"):
         prepared = _prepare_on_workers(kernels, X, weight, settings)
     elif isinstance(X, KernelStack):
         prepared = prepare_stack(X, weight, settings, shared.sound)
@@ -155,6 +155,10 @@ def _prepare_on_device(kernels: Any, X: Any, weight: np.ndarray | None, settings
 
 def _prepare_on_workers(kernels: Any, X: Any, weight: np.ndarray | None, settings: Settings) -> Prepared:
     """Return the kernels with the workers of a Dask cluster, which is imported here and nowhere else."""
+    if hasattr(X, "delayed"):
+        from multikernel.training.on_partitions import prepare_partitions
+
+        return prepare_partitions(kernels, X, weight, settings)
     from multikernel.training.on_dask import prepare_arrays, prepare_on_workers
 
     if isinstance(X, KernelStack):

@@ -85,7 +85,11 @@ def publish(fit: Fit) -> Model:
         columns.append(column.reshape(n, -1))
         weight = None if prepared.weight is None else prepared.weight[rows]
         gram = None if target.classes is None else gram_of(target, whole)
-        shares.append(contributions(solution.weights, solution.outputs, weight, gram))
+        if hasattr(solution.outputs, "contributions"):
+            # samples in partitions: the workers sum over them
+            shares.append(solution.outputs.contributions(solution.weights, weight))
+        else:
+            shares.append(contributions(solution.weights, solution.outputs, weight, gram))
         if target.unit != 1.0:
             fixed = target.machine.total != 0.0
             columns[-1] = columns[-1] / (1.0 if fixed else target.unit)

@@ -77,6 +77,15 @@ def machine_for(loss: Loss, y: np.ndarray, cost: np.ndarray, fit_intercept: bool
     return Smooth(y, BinaryMultinomial(loss.C) if isinstance(loss, Multinomial) else loss, cost, fit_intercept)
 
 
+def on_features(machine: Machine, gram: Gram) -> Machine:
+    """Return the machine that solves the problem of another one on explicit features, in partitions or together."""
+    if not hasattr(gram, "groups"):
+        return Descent(machine)
+    from multikernel.training.partition_point import Spread
+
+    return Spread(machine)
+
+
 def labelled_problems(
     codes: np.ndarray, classes: np.ndarray, multiclass: str
 ) -> Iterator[tuple[np.ndarray, np.ndarray | None, str]]:
@@ -176,7 +185,7 @@ class Classification:
                     f"classes and the loss {self.loss!r}. Got 'joint' instead, which goes with the losses by name and "
                     "their objects."
                 )
-            machine = Descent(machine) if prepared.gram.kind == "features" else machine
+            machine = on_features(machine, prepared.gram) if prepared.gram.kind == "features" else machine
             targets.append(
                 Target(machine, mixing_for(self.norm), name, self.fit_intercept, samples, products, unit=unit)
             )
@@ -320,7 +329,7 @@ class Regression:
                 f"{self.owner} with loss={self.loss!r} takes one target. Got y of shape {self.y.shape}: use "
                 "loss='squared', sklearn.multioutput.MultiOutputRegressor or one fit for each."
             )
-        machine = Descent(machine) if prepared.gram.kind == "features" else machine
+        machine = on_features(machine, prepared.gram) if prepared.gram.kind == "features" else machine
         return [Target(machine, mixing_for(self.norm), "regression", self.fit_intercept, unit=unit)]
 
 

@@ -94,8 +94,8 @@ def _watch(
 
     def tell(row: dict) -> None:
         if settings.checkpoint is not None and row["primal"] <= row["upper"]:
-            settings.checkpoint.put(weights=row["weights"], coef=row["coef"])
-        a, intercept, fixed = row.pop("coef"), np.ravel(row.pop("intercept")), target.machine.total != 0.0
+            settings.checkpoint.put(weights=row["weights"], coef=np.asarray(row["coef"]))
+        a, intercept, fixed = np.asarray(row.pop("coef")), np.ravel(row.pop("intercept")), target.machine.total != 0.0
         if (unit := target.unit) != 1.0:
             a, intercept = a / (1.0 if fixed else unit), intercept * (unit if fixed else 1.0)
             row |= in_units({name: row[name] for name in ("upper", "lower", "primal")}, fixed, unit)

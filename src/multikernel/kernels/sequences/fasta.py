@@ -13,9 +13,11 @@ import io
 import os
 import warnings
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import IO, Any
+
+import numpy as np
 
 _LETTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _IUPAC = {
@@ -144,6 +146,38 @@ def read_fasta(source: str | os.PathLike | IO, *, alphabet: str | None = None, e
     if records.problems and errors == "warn":
         warnings.warn(_summary(records), UserWarning, stacklevel=2)
     return records
+
+
+def fasta_partitions(paths: Iterable[str | os.PathLike], *, alphabet: str | None = None) -> Any:
+    """Return the sequences of FASTA files as an array of Dask, one partition for each file.
+
+    Nothing is read here: workers read the files, which they must reach by the same paths. A malformed record is an
+    error, since a record that is left out would shift the targets.
+
+    Parameters
+    ----------
+    paths : list of paths
+        The files, plain or compressed by gzip.
+    alphabet : {'dna', 'rna', 'protein'} or None
+        As that of `read_fasta`.
+
+    Returns
+    -------
+    dask.array.Array of shape (n_sequences,)
+        The sequences, in the order of the files.
+    """
+    import dask.array as da
+    from dask import delayed
+
+    paths = [os.fspath(path) for path in paths]
+    if not paths:
+        raise ValueError("The 'paths' parameter of fasta_partitions must be at least one path. Got none.")
+    parts = [delayed(_sequences)(path, alphabet) for path in paths]
+    return da.concatenate([da.from_delayed(part, (np.nan,), object) for part in parts], allow_unknown_chunksizes=True)
+
+
+def _sequences(path: str, alphabet: str | None) -> np.ndarray:
+    return np.array(read_fasta(path, alphabet=alphabet, errors="raise").sequences, object)
 
 
 class _Reader:
