@@ -48,7 +48,7 @@ class HighsProgramme:
         if m == 0:
             return
         if columns is None:
-            columns = np.tile(np.arange(width), (m, 1))
+            columns = np.tile(np.arange(width), m)
         starts = np.arange(0, m * width, width, dtype=np.int32)
         self._lp.addRows(m, lower, upper, A.size, starts, columns.ravel().astype(np.int32), A.ravel())
 

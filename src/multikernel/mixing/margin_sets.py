@@ -166,8 +166,8 @@ class _MarginSet(Mixing):
         """Minimise the second-order model of J over the set."""
         p = len(q)
         c = -0.5 * q - H @ beta
-        ridge = 1e-10 * max(np.trace(H) / p, np.abs(c).max())
-        return self.scale_to_boundary(self._quadratic(H + ridge * np.eye(p), c, beta))
+        unit = max(np.trace(H) / p, np.abs(c).max()) or 1.0
+        return self.scale_to_boundary(self._quadratic(H / unit + 1e-10 * np.eye(p), c / unit, beta))
 
     def closed_form(self, beta, q, relax=1.0):
         s = beta * np.sqrt(np.maximum(q, 0.0))
@@ -175,7 +175,7 @@ class _MarginSet(Mixing):
             return self.start(len(q))
         new = self.scale_to_boundary(self._hyperbolic(s / s.max(), beta))
         if relax != 1.0:
-            alive = (new > 0) & (beta > 0)
+            alive = beta > 0
             moved = np.zeros_like(new)
             moved[alive] = beta[alive] * (new[alive] / beta[alive]) ** relax
             new = self.scale_to_boundary(moved)
@@ -192,8 +192,8 @@ class _MarginSet(Mixing):
     def support_rows(self, p: int) -> ConeRows:
         """Return {sigma_B(t) <= s} for t >= 0 exactly, as rows over (t, s, ...), all n(c - 1) margins among them.
 
-        sigma_B(t) = min of sigma_S(z) - gamma0 lambda over lambda >= 0, w_iu >= 0 with sum_u w_iu = lambda for each
-        i, and z_k >= t_k + sum_iu w_iu (weight_i eta_iuk), z >= 0.
+        sigma_B(t) = min of sigma_S(z) - gamma0 lambda over w_iu >= 0 with sum_u w_iu = lambda for each i, and
+        z_k >= t_k + sum_iu w_iu (weight_i eta_iuk), z >= 0.
         """
         table, base = self.table, self.base.support_rows(p)
         _, c, n = table.means.shape
@@ -206,21 +206,20 @@ class _MarginSet(Mixing):
         other = np.arange(2 * p + 1, 2 * p + 1 + extra)
         lam, w = 2 * p + 1 + extra, np.arange(2 * p + 2 + extra, 2 * p + 2 + extra + m)
         width = 2 * p + 2 + extra + m
-        A = sparse.lil_array((n + 2 * p + 1 + m + len(base.b), width))
+        A = sparse.lil_array((n + 2 * p + m + len(base.b), width))
         A[np.repeat(np.arange(n), c - 1), w] = 1.0
         A[np.arange(n), lam] = -1.0
         r = n + np.arange(p)
         A[r, t], A[r, z] = 1.0, -1.0
-        A[n : n + p, w[0] : w[0] + m] = eta
+        A[np.ix_(r, w)] = eta
         A[r + p, z] = -1.0
-        A[n + 2 * p, lam] = -1.0
-        A[n + 2 * p + 1 + np.arange(m), w] = -1.0
-        last = n + 2 * p + 1 + m + np.arange(len(base.b))
+        A[n + 2 * p + np.arange(m), w] = -1.0
+        last = n + 2 * p + m + np.arange(len(base.b))
         A[np.ix_(last, np.concatenate([z, [s], other]))] = base.A
         # the base's bound is s + gamma0 lambda
         A[last, lam] = self.level * np.asarray(base.A)[:, p]
-        b = np.append(np.zeros(n + 2 * p + 1 + m), base.b)
-        cones = (("zero", n), ("nonnegative", 2 * p + 1 + m), *base.cones)
+        b = np.append(np.zeros(n + 2 * p + m), base.b)
+        cones = (("zero", n), ("nonnegative", 2 * p + m), *base.cones)
         return ConeRows(A.tocsc(), b, cones)
 
     # ---- programmes over the set
@@ -228,10 +227,10 @@ class _MarginSet(Mixing):
     def _quadratic(self, H: np.ndarray, c: np.ndarray, near: np.ndarray) -> np.ndarray:
         """Minimise c'beta + 1/2 beta'H beta over the set."""
         p, rows = len(c), self.cone_rows(len(c))
-        unit, width = max(np.abs(c).max(), np.abs(H).max()) or 1.0, rows.A.shape[1]
+        width = rows.A.shape[1]
         P = np.zeros((width, width))
-        P[:p, :p] = H / unit
-        cost = np.append(c / unit, np.zeros(width - p))
+        P[:p, :p] = H
+        cost = np.append(c, np.zeros(width - p))
         blocks = [(rows, np.arange(width))]
         return self._inside(near, lambda kept: solve_conic(P, cost, [*blocks, (kept, np.arange(p))])[0])
 
@@ -240,12 +239,12 @@ class _MarginSet(Mixing):
         p, rows = len(s), self.cone_rows(len(s))
         alive, width = np.flatnonzero(s), rows.A.shape[1]
         m = len(alive)
-        # |(2 s_k, tau_k - beta_k)| <= tau_k + beta_k
+        # |(s_k, tau_k - beta_k)| <= tau_k + beta_k, which is s_k^2 / 4 <= tau_k beta_k
         j = np.arange(m)
         A, b = np.zeros((3 * m, 2 * m)), np.zeros(3 * m)
         A[3 * j, j], A[3 * j, m + j] = -1.0, -1.0
         A[3 * j + 2, j], A[3 * j + 2, m + j] = 1.0, -1.0
-        b[3 * j + 1] = 2.0 * s[alive]
+        b[3 * j + 1] = s[alive]
         hyperbolas = (ConeRows(A, b, (("second_order", 3),) * m), np.append(alive, width + j))
         cost = np.append(np.zeros(width), np.ones(m))
         blocks = [(rows, np.arange(width)), hyperbolas]
