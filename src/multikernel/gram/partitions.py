@@ -88,6 +88,26 @@ def _size(delayed: Any) -> Any:
     return lazily(len)(delayed)
 
 
+def spans_of(gram: Any) -> list[tuple[int, int, int]]:
+    """Return kernel, start and end of each run of features of one kernel in the tables."""
+    found, start = [], 0
+    for source, kernels in zip(gram.sources, gram.kernels, strict=True):
+        edges = np.searchsorted(source.kernel, np.arange(len(kernels) + 1))
+        found += [
+            (int(k), start + int(lo), start + int(hi)) for k, (lo, hi) in zip(kernels, pairwise(edges), strict=True)
+        ]
+        start += int(edges[-1])
+    return found
+
+
+def inner(spans: Sequence[tuple[int, int, int]], T: np.ndarray, U: np.ndarray) -> np.ndarray:
+    """Return <T_k, U_k> of every kernel."""
+    out = np.zeros(len(spans))
+    for k, lo, hi in spans:
+        out[k] += float(T[lo:hi] @ U[lo:hi])
+    return out
+
+
 class Groups:
     """Partitions on the workers, in groups of which each is worked on by one thread.
 

@@ -19,12 +19,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from multikernel.gram.features import CombinedFeatures, FeatureGram, FeatureOutputs
+from multikernel.gram.partitions import inner, spans_of
 from multikernel.machines.base import Machine
 from multikernel.machines.box_loops import compensated_sum, settle
 from multikernel.machines.descent import Descent, Epochs
@@ -165,26 +165,6 @@ class Partition:
     def free(self) -> np.ndarray:
         """Return which coefficients are inside their bounds."""
         return (self.a > self.machine.lo) & (self.a < self.machine.hi) & (self.a != 0.0)
-
-
-def spans_of(gram: FeatureGram) -> list[tuple[int, int, int]]:
-    """Return kernel, start and end of each run of features of one kernel in the tables."""
-    found, start = [], 0
-    for source, kernels in zip(gram.sources, gram.kernels, strict=True):
-        edges = np.searchsorted(source.kernel, np.arange(len(kernels) + 1))  # type: ignore[attr-defined]
-        found += [
-            (int(k), start + int(lo), start + int(hi)) for k, (lo, hi) in zip(kernels, pairwise(edges), strict=True)
-        ]
-        start += int(edges[-1])
-    return found
-
-
-def inner(spans: Sequence[tuple[int, int, int]], T: np.ndarray, U: np.ndarray) -> np.ndarray:
-    """Return <T_k, U_k> of every kernel."""
-    out = np.zeros(len(spans))
-    for k, lo, hi in spans:
-        out[k] += float(T[lo:hi] @ U[lo:hi])
-    return out
 
 
 def size_of(parts: Sequence[Partition]) -> tuple[int, list]:
