@@ -98,7 +98,7 @@ def _mapped(K):
 @pytest.mark.parametrize("tile", [1 << 20, 1 << 12])
 @pytest.mark.parametrize("storage", STORAGES)
 def test_products_of_centred_kernels_are_those_of_centred_copies(storage, tile, monkeypatch):
-    monkeypatch.setattr(products, "_TILE_BYTES", tile)
+    monkeypatch.setattr(products, "BLOCK_BYTES", tile)
     T = np.where(Y == "b", 1.0, -1.0)[:, None]
     M, a = alignment_problem(STACK, T)
     found = kernel_products(STORAGES[storage](STACK), T - T.mean(), np.ones(N))
