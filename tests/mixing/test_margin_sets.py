@@ -167,6 +167,13 @@ def test_a_step_to_a_vertex_has_weights_of_zero(size):
     np.testing.assert_array_equal(step, np.eye(P)[1])
 
 
+@pytest.mark.parametrize("size", [1e-14, 1.0, 1e14])
+def test_a_linear_model_of_any_size_is_least_at_a_vertex(size):
+    mixing, _, _ = make(fraction=0.1)
+    step = mixing.newton_step(mixing.start(P), size * np.eye(P)[1], np.zeros((P, P)))
+    np.testing.assert_allclose(step, np.eye(P)[1], atol=1e-6)
+
+
 def test_a_step_of_a_model_that_is_zero_stays_in_the_set():
     mixing, eta, y = make()
     step = mixing.newton_step(mixing.start(P), np.zeros(P), np.zeros((P, P)))
