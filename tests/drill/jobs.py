@@ -96,8 +96,10 @@ def _compare(folder: Path, seed: int, n: int, command: bool) -> dict:
         result = CliRunner().invoke(app, ["compare", str(folder / "data.npz"), *options])
         if result.exit_code == 130 or "Aborted" in result.output or isinstance(result.exception, KeyboardInterrupt):
             raise KeyboardInterrupt
-        if result.exit_code == 2 and result.output.startswith("Error: "):
-            raise ValueError(" ".join(result.output.split()))
+        # the task that was taken is told before
+        _, error, sentence = result.output.rpartition("Error: ")
+        if result.exit_code == 2 and error:
+            raise ValueError(" ".join(sentence.split()))
         if result.exit_code:
             raise RuntimeError(f"exit status {result.exit_code}: {result.output[-300:]} {result.exception!r}")
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from interrupted import interrupted
 from problems_margin import inexact, views
 from reference_margin import eta_of, margin_programme
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 
 from multikernel import M3KClassifier, M3KClassifierCV, MKLClassifier, stack_kernels
@@ -120,7 +120,7 @@ def test_iterations_are_told_and_an_interrupted_fit_keeps_its_best_model():
             raise KeyboardInterrupt
 
     model = M3KClassifier("precomputed", normalize=None, tol=1e-9, gamma0_fraction=0.9, callback=stop)
-    with pytest.warns(ConvergenceWarning, match="M3KClassifier was interrupted"):
+    with interrupted("M3KClassifier was interrupted"):
         model.fit(stack_kernels(stack), y)
     assert model.status_ == "interrupted" and model.margin_ >= model.gamma0_ - 1e-9
     assert rows[0]["decision_function"](stack_kernels(stack)).shape == (60, 3)
