@@ -185,8 +185,19 @@ def run_folds(job: Job, splits: Sequence[Split]) -> Iterator[FoldResult]:
     limit = default_limit() if job.settings.memory_limit is None else parse_bytes(job.settings.memory_limit)
     shared = replace(job.settings, n_threads=max(1, job.settings.n_threads // jobs), memory_limit=limit / jobs)
     part = replace(job, settings=shared, tell=None)
-    calls = (delayed(run)(part, *split, fold=s) for s, split in enumerate(splits))
-    yield from Parallel(n_jobs=None, verbose=job.base.verbose, return_as=_return_as())(calls)
+    calls = (delayed(_or_interrupt)(run, part, *split, fold=s) for s, split in enumerate(splits))
+    for result in Parallel(n_jobs=None, verbose=job.base.verbose, return_as=_return_as())(calls):
+        if isinstance(result, KeyboardInterrupt):
+            raise result
+        yield result
+
+
+def _or_interrupt(run: Callable[..., FoldResult], *args: Any, **options: Any) -> FoldResult | KeyboardInterrupt:
+    """Return an interrupt as a result: raised, it would take the results of finished folds with it."""
+    try:
+        return run(*args, **options)
+    except KeyboardInterrupt as stop:
+        return stop
 
 
 def _return_as() -> str:
