@@ -14,7 +14,7 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 BLIS_NU
 # where PyTorch is not installed the lines of these files are not counted
 ON_TORCH := */gram/cuda_loops.py,*/gram/device.py,*/gram/device_array.py,*/gram/tensors.py,*/gram/torch.py,*/kernels/on_device.py,*/machines/joint/device_systems.py,*/training/on_torch.py
 # the same where Dask is not
-ON_DASK := */gram/dask.py,*/gram/dask_blocks.py,*/gram/dask_stack.py,*/training/on_dask.py
+ON_DASK := */estimators/partitioned.py,*/gram/dask.py,*/gram/dask_blocks.py,*/gram/dask_stack.py,*/gram/partitions.py,*/machines/partition.py,*/training/on_dask.py,*/training/on_partitions.py,*/training/partition_point.py,*/training/partition_rounds.py
 PYTEST := $(ONE_THREAD) $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help

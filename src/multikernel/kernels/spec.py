@@ -272,7 +272,7 @@ def view_of(name: str) -> str:
 
     Examples
     --------
-    >>> [view_of(name) for name in ("rna: rbf(factor=2)", "rbf[rna]", "rna", "rna: linear[TP53]")]
+    >>> [view_of(name) for name in ("rna: rbf(2)", "rbf[rna]", "rna", "rna: linear[TP53]")]
     ['rna', 'rna', 'rna', 'rna']
     """
     view, colon, _ = name.partition(": ")

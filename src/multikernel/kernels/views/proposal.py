@@ -67,8 +67,8 @@ def make_views(data: Any, groups: Any = None, *, verbose: bool = True) -> Views:
     >>> from multikernel import make_views
     >>> table = pd.DataFrame({"age": [50, 61], "stage": ["I", "I"], "dna": ["ACGT", "AGGT"]})
     >>> views = make_views(table)
-    numbers     numeric      1 column  mean 0, variance 1       rbf(factor=0.5), rbf, rbf(factor=2), linear
-    categories  categorical  1 column  one column per category  rbf(factor=0.5), rbf, rbf(factor=2), linear
+    numbers     numeric      1 column  mean 0, variance 1       rbf(0.5), rbf, rbf(2), linear
+    categories  categorical  1 column  one column per category  rbf(0.5), rbf, rbf(2), linear
     dna         sequence     texts     none                     spectrum, weighted_degree
     """
     if not isinstance(data, Views):
