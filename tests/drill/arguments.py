@@ -42,6 +42,7 @@ DEGREE = kernels.WeightedDegree(3)
 OWN_ARGUMENTS: dict[str, dict[str, Any]] = {
     "DegreeBlocks": {"kernel": DEGREE}, "PositionBlocks": {"kernel": DEGREE, "windows": 3},
     "HashedDegree": {"kernel": DEGREE},
+    "make_views": {"data": X}, "fasta_partitions": {"paths": ["sequences.fasta"]},
     "mkl_path": {"Cs": [1.0]}, "compare": {"cv": 2, "methods": ["uniform"], "verbose": 0}, "dna": {"n": 20,
     "length": 30},
 }  # fmt: skip
@@ -50,7 +51,7 @@ ROOMS = ("datasets", "kernels", "theory", "inspection", "model_selection", "gram
 LEFT_OUT = {"KernelStack", "FastaError", "FastaProblem", "FastaRecords", "load", "load_dataset", "available",
          "learn_normalizer",
             "Family", "Kernel", "KernelBank", "FittedNormalizer", "take_columns", "resolve_columns", "as_kernel",
-            "kernel_name", "OutputKernels"}  # fmt: skip
+            "kernel_name", "OutputKernels", "view_of"}  # fmt: skip
 
 BAD_SAMPLES = {
     "X": (None, WORD, NOTHING, 3.0, X * NAN, X * np.inf, X * 1j, X[:0], X[:, :0], X[None, None], [[1.0], [1.0, 2.0]],

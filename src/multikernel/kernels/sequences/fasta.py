@@ -132,10 +132,7 @@ def read_fasta(source: str | os.PathLike | IO, *, alphabet: str | None = None, e
         raise ValueError(
             f"The 'errors' parameter of read_fasta must be 'warn', 'collect' or 'raise'. Got {errors!r} instead."
         )
-    if alphabet not in _IUPAC:
-        raise ValueError(
-            f"The 'alphabet' parameter of read_fasta must be 'dna', 'rna', 'protein' or None. Got {alphabet!r} instead."
-        )
+    _check_alphabet("read_fasta", alphabet)
     if isinstance(source, (str, os.PathLike)):
         with open(source, "rb") as stream:
             records = _read(stream, _IUPAC[alphabet], errors == "raise")
@@ -166,14 +163,29 @@ def fasta_partitions(paths: Iterable[str | os.PathLike], *, alphabet: str | None
     dask.array.Array of shape (n_sequences,)
         The sequences, in the order of the files.
     """
-    import dask.array as da
-    from dask import delayed
-
-    paths = [os.fspath(path) for path in paths]
+    _check_alphabet("fasta_partitions", alphabet)
+    try:
+        paths = [] if isinstance(paths, (str, bytes)) else [os.fspath(path) for path in paths]
+    except TypeError:
+        paths = []
     if not paths:
-        raise ValueError("The 'paths' parameter of fasta_partitions must be at least one path. Got none.")
+        raise ValueError("The 'paths' parameter of fasta_partitions must be a list of at least one path. Got none.")
+    try:
+        import dask.array as da
+        from dask import delayed
+    except ImportError:
+        raise ImportError(
+            "fasta_partitions needs Dask. It is not installed: pip install 'multikernel[distributed]'."
+        ) from None
     parts = [delayed(_sequences)(path, alphabet) for path in paths]
     return da.concatenate([da.from_delayed(part, (np.nan,), object) for part in parts], allow_unknown_chunksizes=True)
+
+
+def _check_alphabet(owner: str, alphabet: Any) -> None:
+    if not (alphabet is None or isinstance(alphabet, str)) or alphabet not in _IUPAC:
+        raise ValueError(
+            f"The 'alphabet' parameter of {owner} must be 'dna', 'rna', 'protein' or None. Got {alphabet!r} instead."
+        )
 
 
 def _sequences(path: str, alphabet: str | None) -> np.ndarray:

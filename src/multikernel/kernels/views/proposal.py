@@ -71,6 +71,8 @@ def make_views(data: Any, groups: Any = None, *, verbose: bool = True) -> Views:
     categories  categorical  1 column  one column per category  rbf(0.5), rbf, rbf(2), linear
     dna         sequence     texts     none                     spectrum, weighted_degree
     """
+    if verbose not in (True, False):
+        raise ValueError(f"The 'verbose' parameter of make_views must be True or False. Got {verbose!r} instead.")
     if not isinstance(data, Views):
         if groups is None and is_frame(data):
             data = _by_type(as_pandas(data))
