@@ -26,15 +26,6 @@ KERNELS = [RBF(width=1.0), Linear(), RBF(width=4.0)]
 N = 120
 
 
-@pytest.fixture(scope="module")
-def client():
-    with (
-        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
-        distributed.Client(cluster) as client,
-    ):
-        yield client
-
-
 @pytest.fixture
 def far(monkeypatch):
     """Small problems as if they were large."""

@@ -23,15 +23,6 @@ KERNELS = [Linear(), Polynomial(2), RandomFourier(RBF(width=1.0), n_features=40)
 N = 600
 
 
-@pytest.fixture(scope="module")
-def client():
-    with (
-        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
-        distributed.Client(cluster) as client,
-    ):
-        yield client
-
-
 def samples(n=N, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 4))

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from multikernel.cli.tables import absent, one_line, pandas, separator
 from multikernel.datasets.loaders import open_archive
 from multikernel.inspection.methods import did_you_mean
 
@@ -49,17 +50,14 @@ def load_table(
         raise ValueError(f"The file '{path}' does not exist.")
     if path.suffix == ".npz":
         return _load_archive(path, target, standardize)
+    pd = pandas()
     try:
-        import pandas as pd
-    except ImportError as error:
-        raise ValueError("Tables are read by pandas, which is missing: pip install 'multikernel[data]'.") from error
-    try:
-        frame = pd.read_csv(path, sep=_separator(path), skipinitialspace=True)
+        frame = pd.read_csv(path, sep=separator(path), skipinitialspace=True)
     except (ValueError, OSError) as error:
         # pandas' parser errors and encoding errors are ValueErrors too
-        raise ValueError(f"The file '{path}' must be a table with a line of names. Got: {_one_line(error)}") from error
+        raise ValueError(f"The file '{path}' must be a table with a line of names. Got: {one_line(error)}") from error
     if target not in frame.columns:
-        raise ValueError(_absent("column", target, list(map(str, frame.columns)), path))
+        raise ValueError(absent("column", target, list(map(str, frame.columns)), path))
     y = frame.pop(target)
     if not len(frame) or not len(frame.columns):
         got = f"{len(frame)} rows and {len(frame.columns)} columns"
@@ -78,9 +76,9 @@ def load_table(
 
 def _chosen(frame: Any, keep: Sequence[str], path: Path, tell: Callable[[str], None]) -> list[str]:
     """Return the columns to use; tell which, and which are dropped and why."""
-    absent = [name for name in keep if name not in frame.columns]
-    if absent:
-        raise ValueError(f"--keep: {_absent('column', absent[0], list(map(str, frame.columns)), path)}")
+    unknown = [name for name in keep if name not in frame.columns]
+    if unknown:
+        raise ValueError(f"--keep: {absent('column', unknown[0], list(map(str, frame.columns)), path)}")
     why = {name: reason for name in frame.columns if name not in keep and (reason := drop_reason(frame[name]))}
     used = [name for name in frame.columns if name not in why]
     # a name may hold line breaks
@@ -118,19 +116,6 @@ def drop_reason(column: Any) -> str:
     return ""
 
 
-def _separator(path: Path) -> str:
-    """Return the column separator: the most frequent of , ; tab | in the header, or blanks if it has none of them."""
-    with path.open(encoding="utf-8") as file:
-        names = file.readline().strip()
-    found = max(",;\t|", key=names.count)
-    return found if found in names or " " not in names else r"\s+"
-
-
-def _one_line(error: Exception) -> str:
-    text = " ".join(str(error).split()).rstrip(".")
-    return f"{text}." if text else f"{type(error).__name__}."
-
-
 def _load_archive(path: Path, target: str, standardize: bool) -> tuple[Any, np.ndarray]:
     from multikernel.gram.stack import stack_kernels
 
@@ -139,7 +124,7 @@ def _load_archive(path: Path, target: str, standardize: bool) -> tuple[Any, np.n
         wanted = {target, "X" if "X" in names else "K"}
         arrays = {name: stored[name] for name in names if name in wanted}
     if target not in names:
-        raise ValueError(_absent("array", target, names, path))
+        raise ValueError(absent("array", target, names, path))
     y = arrays[target]
     if "X" in names:
         X = arrays["X"]
@@ -149,13 +134,6 @@ def _load_archive(path: Path, target: str, standardize: bool) -> tuple[Any, np.n
     if "K" in names:
         return stack_kernels(arrays["K"]), y
     raise ValueError(f"The file '{path}' must hold the samples X (n, d) or the kernels K (p, n, n). Got {names}.")
-
-
-def _absent(kind: str, name: str, there: list[str], path: Path) -> str:
-    shown = ", ".join(" ".join(each.split()) for each in there[:12]) + (
-        f" and {len(there) - 12} more" if len(there) > 12 else ""
-    )
-    return f"The {kind} '{name}' is not in '{path}', which holds {shown}.{did_you_mean(name, there)}"
 
 
 def _scaled(X: np.ndarray, standardize: bool) -> np.ndarray:
