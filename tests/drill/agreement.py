@@ -73,8 +73,10 @@ def margin_level(task, stack, y, norm, rng) -> float:
     """Return the smallest kernel margin that M3K shall have: none, or a part of the largest."""
     if task != "margin" or rng.random() < 0.5:
         return -np.inf
-    largest = conic_largest(eta_of(stack, y), y, norm)
-    return float(rng.uniform(0.1, 0.9)) * largest if largest > 0 else -np.inf
+    eta = eta_of(stack, y)
+    # in a ball of another norm than 1 the largest is zero where no mix has a positive one
+    largest = conic_largest(eta, y, norm)
+    return float(rng.uniform(0.1, 0.9)) * largest if largest > 1e-6 * np.abs(eta).max() else -np.inf
 
 
 def own_value(task, loss, model, f, y, C) -> float:

@@ -24,7 +24,7 @@ TAKES = {("error_score", NAN), ("error_score", -1), ("names", WORD), ("coef0", -
 ALIASES = {
     "random_state": "seed", "k1": "kernel", "k2": "kernel", "steps": "normalize", "model": "estimator",
     "dtype": "data type",
-    "spec": "kernel", "function": "kernel", "cost": "--C", "kernels": "kernel", "Cs": "'C'", "target": "column",
+    "spec": "kernel", "function": "kernel", "cost": "--C|'C'", "kernels": "kernel", "Cs": "'C'", "target": "column",
     "data": "file",
 }  # fmt: skip
 # arguments that have no default, by their names in all callables, or by callable

@@ -195,7 +195,7 @@ def case(rng):
             lacks = (
                 None
                 if parameter in (*BAD_SAMPLES, "groups", "sequences")
-                else unclear(error, parameter, ALIASES.get(parameter, parameter))
+                else unclear(error, parameter, *ALIASES.get(parameter, parameter).split("|"))
             )
             return label, lacks and f"{tells}: {lacks}"
         except FileNotFoundError as error:

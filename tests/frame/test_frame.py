@@ -94,6 +94,13 @@ def test_a_factorisation_solves(n, dtype):
         np.testing.assert_array_equal(Cholesky(A.copy(), Team(threads)).solve(rhs), x)
 
 
+def test_a_factor_in_single_precision_takes_right_hand_sides_beyond_its_range():
+    rhs = np.array([[1e105, 1e-60], [3e104, 2e-60]])
+    x = Cholesky(np.diag(np.array([4.0, 2.0], np.float32)), Team()).solve(rhs)
+    np.testing.assert_allclose(x, rhs / [[4.0], [2.0]], rtol=1e-6)
+
+
+
 @pytest.mark.parametrize("n", [5, 2100])
 @pytest.mark.parametrize("threads", [1, 8])
 def test_a_factorisation_refuses_indefinite_matrices(n, threads):

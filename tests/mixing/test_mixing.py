@@ -1,5 +1,7 @@
 """The sets of weights: support functions, projections, steps and their laws."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -268,3 +270,11 @@ def test_newton_step_of_large_norms_does_not_overflow():
         with np.errstate(over="raise"):
             new = Ball(r).newton_step(beta, rng.uniform(0.5, 1.0, 4), A @ A.T)
         assert np.all(new > 0) and norm_of(new / new.max(), r) * new.max() == pytest.approx(1.0)
+
+
+def test_relaxed_steps_from_weights_near_zero_do_not_overflow():
+    beta, q = np.array([1.0, 1e-250, 5e-324]), np.array([1.0, 2.0, 1e-300])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        moved = mixing_for(1e6).closed_form(beta, q, relax=1.6)
+    assert np.isfinite(moved).all() and abs(moved).max() == 1.0

@@ -63,12 +63,15 @@ class Cholesky:
     def solve(self, rhs: np.ndarray) -> np.ndarray:
         """Return A^-1 rhs, float64, for right-hand sides of shape (n,) or (n, m)."""
         X = rhs.reshape(len(rhs), -1)
+        # columns are brought near one by powers of two: the range of the factor's precision is smaller than float64's
+        powers = np.frexp(np.abs(X).max(axis=0, initial=0.0))[1]
+        X = np.ldexp(X, -powers)
         if self._blocks is not None:
             X = self._blocks.solve(X)
         else:
             own = np.array(X, self._factor[0].dtype, order="F")
             X = cho_solve(self._factor, own, overwrite_b=True, check_finite=False)
-        return X.astype(np.float64, copy=False).reshape(rhs.shape)
+        return np.ldexp(X.astype(np.float64, copy=False), powers).reshape(rhs.shape)
 
 
 @dataclass(frozen=True)

@@ -117,8 +117,9 @@ class Ball(Mixing):
         if not s.any():
             return self.start(len(q))
         exact, moved = self._normalised(s ** (2.0 / (self.norm + 1.0))), np.zeros_like(s)
-        alive = beta > 0
-        moved[alive] = beta[alive] * (exact[alive] / beta[alive]) ** relax
+        # below the normal numbers the ratio may overflow
+        alive = beta >= np.finfo(np.float64).tiny
+        moved[alive] = exact[alive] * (exact[alive] / beta[alive]) ** (relax - 1.0)
         return self._normalised(moved)
 
     def newton_step(self, beta: np.ndarray, q: np.ndarray, H: np.ndarray) -> np.ndarray:
