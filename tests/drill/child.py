@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import os
 import select
@@ -28,9 +29,8 @@ def blas_threads() -> list[int]:
 def in_child(job: Callable[[Path], dict], disturb: Callable[[int], None] = lambda pid: None) -> dict:
     """Run ``job`` in a fork of this process with a folder of its own; ``disturb`` gets its process id.
 
-    Returns what the job returns, {"died": signal or exit status} or {"hung": where}; with "left",
-    the files that the job
-    left among the temporary ones, and "blas", whether the limits of BLAS threads are as before.
+    Returns what the job returns, {"died": signal or exit status} or {"hung": where}; with "left", the files that the
+    job left among the temporary ones, and "blas", whether the limits of BLAS threads are as before.
     """
     with tempfile.TemporaryDirectory() as folder:
         work, temporary, errors = (Path(folder) / name for name in ("work", "tmp", "stderr"))
@@ -50,11 +50,19 @@ def in_child(job: Callable[[Path], dict], disturb: Callable[[int], None] = lambd
         finally:
             os.close(ours)
             if hung := _still_runs(pid):
+                os.kill(pid, signal.SIGUSR1)
+                time.sleep(0.2)
                 os.kill(pid, signal.SIGKILL)
             status = hung or os.waitpid(pid, 0)[1]
             if hung:
                 os.waitpid(pid, 0)
-        result = json.loads(text) if text else {"hung": True} if hung else {"died": os.waitstatus_to_exitcode(status)}
+        result = (
+            json.loads(text)
+            if text
+            else {"hung": errors.read_text(errors="replace")[-2000:]}
+            if hung
+            else {"died": os.waitstatus_to_exitcode(status)}
+        )
         result["left"] = sorted(each.name for each in temporary.iterdir())
         result["stderr"] = errors.read_text(errors="replace")[-2000:] if errors.exists() else ""
         return result
@@ -69,6 +77,8 @@ def _child(job, work, temporary, errors, pipe) -> None:
         tempfile.tempdir = os.environ["TMPDIR"] = str(temporary)
         stream = os.open(errors, os.O_WRONLY | os.O_CREAT)
         os.dup2(stream, 1), os.dup2(stream, 2)
+        # a process that hangs is asked where
+        faulthandler.register(signal.SIGUSR1, file=stream, all_threads=True)
         warnings.simplefilter("ignore")
         before = blas_threads()
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})

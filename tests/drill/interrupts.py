@@ -61,7 +61,7 @@ def send_after(delay: float) -> Callable[[int], None]:
 def verdict(result: dict) -> str | None:
     """Return what is wrong after an interrupt."""
     if "hung" in result:
-        return "the process hangs"
+        return f"the process hangs: {result['hung']}"
     if "died" in result:
         # Ctrl-C outside the job, while the process starts or ends
         last = (result["stderr"].strip().splitlines() or [""])[-1]

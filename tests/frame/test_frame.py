@@ -100,7 +100,6 @@ def test_a_factor_in_single_precision_takes_right_hand_sides_beyond_its_range():
     np.testing.assert_allclose(x, rhs / [[4.0], [2.0]], rtol=1e-6)
 
 
-
 @pytest.mark.parametrize("n", [5, 2100])
 @pytest.mark.parametrize("threads", [1, 8])
 def test_a_factorisation_refuses_indefinite_matrices(n, threads):
