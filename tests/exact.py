@@ -1,12 +1,13 @@
 """Reported duality gaps against exact arithmetic, on problems drawn at random, degenerate ones among them.
 
-    python tests/exact.py [N] [--seed S] [--file results.jsonl]
+    python tests/exact.py [N] [--seed S] [--file results.jsonl] [--page docs/reliability.md]
 
 Problem number i of a seed depends on (seed, i) alone. The primal and the dual value of the returned weights,
 coefficients and intercepts are computed from the very kernel entries that were used, as whole numbers and fractions;
 logarithms and powers in decimals of 80 digits. Nothing of ``multikernel`` takes part in that. With ``--file``, finished
 problems are written there and not tried again. Printed: for every loss and every storage the number of problems, the
-largest ratio of the true to the reported gap, which is at most one, and how the runs ended.
+largest ratio of the true to the reported gap, which is at most one, and how the runs ended; with ``--page`` these
+tables go into their section of that page.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
+from drill.page import write_section
 
 from multikernel import MKLClassifier, MKLOneClass, MKLRegressor
 from multikernel.gram.dense import AffineForm, DenseGram
@@ -426,6 +428,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("number", type=int, nargs="?", default=200)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--file", type=Path)
+    parser.add_argument("--page", type=Path)
     given = parser.parse_args(arguments)
     rows = []
     if given.file is not None and given.file.exists():
@@ -439,20 +442,34 @@ def main(arguments: list[str] | None = None) -> int:
             with given.file.open("a") as file:
                 file.write(json.dumps(rows[-1]) + "\n")
     rows = [row for row in rows if "ratio" in row]
-    for column in ("loss", "storage", "solver"):
-        table = defaultdict(list)
-        for row in rows:
-            table[row[column]].append(row)
-        print(f"{column:<22} problems   largest ratio   not converged")
-        for key, some in sorted(table.items()):
-            left = sum(row["status"] != "converged" for row in some)
-            print(f"{key:<22} {len(some):8d} {max(row['ratio'] for row in some):15.6f} {left:15d}")
-        print()
+    tables = "\n".join(table_by(column, rows) for column in ("loss", "storage", "solver"))
     wrong = [row for row in rows if not row["ratio"] <= 1.0]
-    for row in wrong:
-        print(row)
-    print(f"{len(rows)} problems, {len(wrong)} whose true gap exceeds the reported one")
+    total = f"{len(rows):,} problems, {len(wrong)} whose true gap exceeds the reported one"
+    print(tables, *wrong, total, sep="\n")
+    if given.page is not None:
+        write_section(given.page, f"{INTRODUCTION}{total}.\n\n{tables}")
     return int(bool(wrong))
+
+
+INTRODUCTION = """`tests/exact.py` solves random and degenerate problems of every loss, norm, solver and storage,
+kernels times 1e-8 and 1e8 among them, and computes the primal and dual values of the returned weights, coefficients and
+intercepts as whole numbers and fractions. A ratio of the true to the reported gap above one would be a false
+certificate. Problems that have not converged report the gap at which they stand.
+
+"""
+
+
+def table_by(column: str, rows: list[dict]) -> str:
+    """Return how many problems there were of each loss, storage or solver, and their largest ratio."""
+    some = defaultdict(list)
+    for row in rows:
+        some[row[column]].append(row)
+    lines = [f"| {column} | problems | largest ratio | not converged |", "| --- | --- | --- | --- |"]
+    for key, those in sorted(some.items()):
+        ratio, left = max(row["ratio"] for row in those), sum(row["status"] != "converged" for row in those)
+        shown = f"1 - {1.0 - ratio:.0e}" if 0.999 < ratio < 1.0 else f"{ratio:.4g}"
+        lines.append(f"| {key} | {len(those)} | {shown} | {left} |")
+    return "\n".join(lines) + "\n"
 
 
 if __name__ == "__main__":

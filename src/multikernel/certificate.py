@@ -18,6 +18,10 @@ import numpy as np
 
 # values of the objective that differ by less than this fraction count as equal
 ROUNDING = 1e-12
+# a run has stalled after this many points without a better bound, times the number of kernels plus four, since a
+# cutting-plane method may need several cuts a kernel before its first useful bound; and of so many points one is
+# examined for rounding, below which no bound is better
+STALL = 10
 
 
 @dataclass
@@ -96,6 +100,8 @@ class Best:
         Whether the model's own relative gap is at most ``tol``.
     idle : int
         Points in a row that have improved neither bound, or not the own gap once the bounds have met.
+    taken : int
+        Number of points.
     """
 
     tol: float
@@ -106,11 +112,13 @@ class Best:
     met: bool = False
     converged: bool = False
     idle: int = 0
+    taken: int = 0
 
     def take(self, point: Any, lower: float = -np.inf) -> Certificate:
         """Take the point into account, and a lower bound known from elsewhere; return the point's own certificate."""
         now, best = point.certificate, self.certificate
-        if now.relative <= self.tol or self.idle:
+        self.taken += 1
+        if now.relative <= self.tol or self.idle or self.taken % STALL == 0:
             # the gap that was asked for, or rounding that may keep it from being reached
             now = point.exact_certificate
             if now.relative > self.tol >= now.computed and point.refresh():

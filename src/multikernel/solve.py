@@ -9,17 +9,13 @@ from itertools import islice
 
 import numpy as np
 
-from multikernel.certificate import Best
+from multikernel.certificate import STALL, Best
 from multikernel.machines.base import BIASES
 from multikernel.problem import Point, Problem, Start
 from multikernel.solution import CONVERGED, INTERRUPTED, MAX_ITER, SETTLED, STALLED, Solution
 from multikernel.solvers import Solver, choose_solver
 from multikernel.solvers.base import iterate
 from multikernel.threads import single_threaded_blas
-
-# a run has stalled after this many steps without a better bound, times the number of kernels plus four:
-# a cutting-plane method may need several cuts a kernel before its first useful bound
-_STALL = 10
 
 
 def solve(
@@ -105,7 +101,7 @@ def solve(
                     break
                 # where rounding alone leaves a larger gap than was asked for, cuts do not help
                 patience = 1 if now.rounding > tol * now.size else problem.gram.n_kernels + 4
-                if step.done or best.idle >= _STALL * patience:
+                if step.done or best.idle >= STALL * patience:
                     status = STALLED
                     break
     except KeyboardInterrupt:

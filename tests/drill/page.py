@@ -20,6 +20,16 @@ runs in the test suite, and this page is written by the run that it describes.
 """
 
 
+# the section that tests/exact.py writes, which a new run leaves as it is
+EXACT = "## The certificate in exact arithmetic"
+
+
+def write_section(path: Path, text: str) -> None:
+    """Put the tables of tests/exact.py at the end of the page, in place of earlier ones."""
+    before = path.read_text(encoding="utf-8").partition(EXACT)[0].rstrip() if path.exists() else OPENING.rstrip()
+    path.write_text(f"{before}\n\n{EXACT}\n\n{text}", encoding="utf-8")
+
+
 def write_page(path: Path, kinds: Iterable[Kind], rows: list[dict], skipped: dict[str, str]) -> None:
     """Write counts, what each kind does, and all findings."""
     seeds = ", ".join(map(str, sorted({row["seed"] for row in rows})))
@@ -51,4 +61,5 @@ def write_page(path: Path, kinds: Iterable[Kind], rows: list[dict], skipped: dic
         for row in found
     ]
     lines += [] if found else ["None."]
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    kept = path.read_text(encoding="utf-8").partition(EXACT) if path.exists() else ("", "", "")
+    path.write_text("\n".join(lines) + "\n" + (f"\n{EXACT}{kept[2]}" if kept[1] else ""), encoding="utf-8")

@@ -33,6 +33,7 @@ ONCE_FOUND = [
     ("extremes", 62, 454),
     ("extremes", 62, 524),
     ("extremes", 63, 457),
+    ("extremes", 73, 1543),
     ("exactness", 72, 18),
     ("exactness", 72, 760),
     ("exactness", 73, 32),

@@ -444,7 +444,7 @@ def test_too_few_iterations_are_warned_of_with_the_gap_the_causes_and_what_to_tr
 
 
 def test_a_solver_without_progress_is_warned_of(monkeypatch):
-    monkeypatch.setattr("multikernel.solve._STALL", 1)
+    monkeypatch.setattr("multikernel.solve.STALL", 1)
     with pytest.warns(ConvergenceWarning, match="made no further progress"):
         model = MKLClassifier(solver="silp", tol=1e-15, max_iter=5000).fit(X, Y)
     assert model.status_ == "stalled" and 0 < model.duality_gap_ < 1

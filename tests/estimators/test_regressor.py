@@ -12,6 +12,7 @@ from sklearn.svm import SVR
 
 from multikernel import MKLRegressor, stack_kernels
 from multikernel.kernels import RBF, Linear
+from multikernel.losses import EpsilonInsensitive
 
 TIGHT = {"tol": 1e-9, "max_iter": 2000}
 
@@ -172,3 +173,15 @@ def test_several_targets_are_refused_with_a_way_out():
         MKLRegressor().fit(X, both)
     model = MultiOutputRegressor(MKLRegressor(KERNELS)).fit(X, both)
     assert model.predict(X_TEST).shape == (60, 2)
+
+
+def test_a_loss_with_its_own_epsilon_leaves_no_other():
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    own = EpsilonInsensitive(epsilon=0.5)
+    with pytest.raises(ValueError, match=r"'epsilon' parameter of MKLRegressor must be left out .* own. Got 0.2: use"):
+        MKLRegressor(loss=own, epsilon=0.2).fit(X, X[:, 0])
+    found = [
+        MKLRegressor(loss=loss, epsilon=epsilon).fit(X, X[:, 0]).objective_
+        for loss, epsilon in ((own, 0.1), (own, 0.5), ("epsilon_insensitive", 0.5))
+    ]
+    assert found[0] == found[1] == found[2]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from certificates import quadratic_forms, support_value
 
-from multikernel.certificate import Best, Certificate
+from multikernel.certificate import STALL, Best, Certificate
 from multikernel.gram.dense import DenseGram
 from multikernel.machines.svc import SVC
 from multikernel.mixing.norms import mixing_for
@@ -237,6 +239,16 @@ def test_outputs_are_not_refreshed_where_the_gap_is_too_large_without_rounding()
     best, plain, exact = Best(0.2), with_rounding(0.0), with_rounding(1.0)
     for expected in (plain, plain, exact):
         assert best.take(Stand(plain, exact, with_rounding(0.5))) is expected
+
+
+@pytest.mark.parametrize(("rounding", "idle"), [(1.0, STALL), (0.0, 0)])
+def test_bounds_that_improve_by_less_than_their_rounding_stand_still(rounding, idle):
+    best = Best(1e-3)
+    for step in range(2 * STALL - 1):
+        # the lower bound rises by a thousandth each time
+        plain = replace(with_rounding(0.0), lower=with_rounding(0.0).lower + 1e-3 * step)
+        best.take(Stand(plain, replace(plain, rounding=rounding), None))
+    assert best.idle == idle and best.taken == 2 * STALL - 1
 
 
 def test_outputs_with_the_rounding_of_larger_coefficients_are_summed_anew():

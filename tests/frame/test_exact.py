@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from decimal import localcontext
 from fractions import Fraction
 
 import numpy as np
 import pytest
-from exact import DIGITS, _machine, check_one, draw, exact, true_gap
+from drill.page import write_page
+from exact import DIGITS, _machine, check_one, draw, exact, main, true_gap
 
 from multikernel import MKLClassifier, MKLOneClass, MKLRegressor
 from multikernel.gram.dense import DenseGram
@@ -218,3 +220,26 @@ def test_many_kernels_at_large_costs_are_certified(loss, norm, C, dtype):
         true = true_gap(name, joint, y, cost, norm, True, par, exactly, None, solution.weights, solution.dual_coef,
                         solution.intercept, machine.floor)  # fmt: skip
     assert true <= solution.gap
+
+
+def test_the_tables_go_into_their_section_of_the_page(tmp_path, capsys):
+    rows = [
+        {"seed": k, "loss": "hinge", "storage": s, "solver": "newton", "status": "converged", "ratio": 1.0 - 2.0**-k}
+        for k, s in ((1, "dense"), (30, "lazy"), (3, "lazy"))
+    ]
+    file, page = tmp_path / "rows.jsonl", tmp_path / "page.md"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    page.write_text("# Page\n\nWords.\n")
+    for _ in range(2):
+        assert main(["0", "--file", str(file), "--page", str(page)]) == 0
+    text = page.read_text()
+    assert text.startswith("# Page\n\nWords.\n\n## The certificate in exact arithmetic\n") and text.count("## ") == 1
+    assert "| dense | 1 | 0.5 | 0 |" in text and "| lazy | 2 | 1 - 9e-10 | 0 |" in text
+    assert "3 problems, 0 whose true gap exceeds the reported one." in text
+    assert "| hinge | 3 |" in capsys.readouterr().out
+    # a run of the drill writes the rest of the page anew
+    write_page(page, [], [], {})
+    assert "Words" not in page.read_text() and page.read_text().endswith(text.partition("## The certificate")[2])
+    rows[0]["ratio"] = 1.5
+    file.write_text(json.dumps(rows[0]) + "\n")
+    assert main(["0", "--file", str(file)]) == 1

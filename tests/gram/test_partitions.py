@@ -14,10 +14,13 @@ from multikernel.kernels import RBF, HashedDegree, Linear, Nystroem, Polynomial,
 distributed = pytest.importorskip("distributed", reason="dask.distributed is not installed")
 da = pytest.importorskip("dask.array", reason="dask is not installed")
 
+from multikernel.estimators.estimate_partitions import PartitionProbes  # noqa: E402
 from multikernel.gram.partitions import PartitionedSamples  # noqa: E402
 from multikernel.machines import partition as work  # noqa: E402
 from multikernel.machines.svr import SVR  # noqa: E402
+from multikernel.threads import ROWS  # noqa: E402
 from multikernel.training import partition_rounds  # noqa: E402
+from multikernel.training.checkpoint import StateFile  # noqa: E402
 
 KERNELS = [Linear(), Polynomial(2), RandomFourier(RBF(width=1.0), n_features=40)]
 N = 600
@@ -214,3 +217,50 @@ def test_the_machine_of_some_rows_keeps_what_belongs_to_all():
     assert part.n_samples == 3 and part.shift == machine.shift and part.scale == machine.scale
     np.testing.assert_array_equal(part.y, y[2:5])
     np.testing.assert_array_equal(part.loss.C, [3.0, 4.0, 5.0])
+
+
+class Stop(Exception):
+    """What a callback raises in the middle of a fit."""
+
+
+@pytest.mark.parametrize("own", [{}, {"fit_intercept": False, "loss": "squared_hinge"}])
+def test_a_fit_that_was_broken_off_goes_on(client, tmp_path, monkeypatch, own):
+    X, y = samples(300)
+    monkeypatch.setattr(StateFile, "due", True)
+    whole = MKLClassifier(KERNELS, tol=1e-2, **own).fit(parts(X), y)
+    rows = []
+
+    def callback(row):
+        rows.append(row)
+        if row["upper"] - row["lower"] <= 0.05 * row["upper"]:
+            raise Stop
+
+    model = MKLClassifier(KERNELS, tol=1e-2, checkpoint=tmp_path, callback=callback, **own)
+    with pytest.raises(Stop):
+        model.fit(parts(X), y)
+    assert len(list(tmp_path.iterdir())) == 1
+    # other samples have a file of their own
+    assert PartitionedSamples(parts(X)).hashes() == PartitionedSamples(parts(X)).hashes()
+    other = MKLClassifier(KERNELS, tol=0.1, checkpoint=tmp_path, **own).fit(parts(X + 1.0), y)
+    assert other.n_iter_ >= 1 and len(list(tmp_path.iterdir())) == 1
+    before, later = rows[-1]["upper"], []
+    again = model.set_params(callback=later.append).fit(parts(X), y)
+    agree(again, whole, 1e-2)
+    # it begins where the other one ended
+    assert all(row["upper"] <= before * (1.0 + 1e-9) for row in later) and list(tmp_path.iterdir()) == []
+    assert len(later) < max(2, whole.n_iter_)
+
+
+def test_what_a_fit_will_take(client):
+    X, y = samples(1600)
+    model = MKLClassifier(KERNELS, tol=0.3)
+    found = model.estimate(parts(X, 800), da.from_array(y, chunks=800), seconds=0.1)
+    assert (found.n_samples, found.n_kernels, found.storage) == (1600, 3, "features")
+    # the features are 59 numbers a sample
+    assert 1600 * 59 * 8 < found.memory["features"] < 1e9 and 0.0 < found.seconds["features"] < 600.0
+    # parts have rows of every partition, and as many targets
+    probes = PartitionProbes(model, parts(X, 800), y, None)
+    assert probes.sizes == [800, 1600][: len(probes.sizes)] and probes.sizes[0] >= 2 * ROWS
+    part = probes.part(np.array([3, 5, 1000, 1599]))
+    assert part.sizes == [2, 2] and len(part) == 4
+    np.testing.assert_array_equal(np.concatenate(client.gather(client.compute(part.delayed))), X[[3, 5, 1000, 1599]])

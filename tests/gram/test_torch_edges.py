@@ -13,7 +13,7 @@ from multikernel.training.prepare import prepare
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
-from multikernel.gram.device import StoredValues  # noqa: E402
+from multikernel.gram.device import StoredValues, to_host  # noqa: E402
 from multikernel.gram.torch import TorchGram  # noqa: E402
 from multikernel.kernels import on_device  # noqa: E402
 
@@ -99,3 +99,33 @@ def test_large_problems_with_values_that_float32_cannot_hold(scale, monkeypatch)
 def test_tensors_are_not_kept_on_the_host(kind):
     with pytest.raises(ValueError, match=f"'gram' parameter of MKLClassifier must be 'auto', .* Got '{kind}' instead"):
         MKLClassifier("precomputed", gram=kind).fit(torch.from_numpy(X @ X.T)[None], X[:, 0] > 0.0)
+
+
+def test_the_whole_combined_kernel_on_the_host_is_counted(monkeypatch):
+    K = torch.from_numpy(X @ X.T)
+    combined = TorchGram(StoredValues([K])).combined(np.ones(1))
+    # the memory of the processor is that of the host: nothing is copied
+    assert np.shares_memory(combined.host_rows().matrix, combined.matrix.numpy())
+    monkeypatch.setattr("multikernel.gram.torch.default_limit", lambda: 8.0 * N * N - 1.0)
+    other = TorchGram(StoredValues([K])).combined(np.ones(1))
+    other._device = torch.device("meta")
+    with pytest.raises(MemoryError, match=r"on 40 samples must come to the host, where it takes 12\.8 kB and half of"):
+        other.host_rows()
+
+
+def test_without_pinned_memory_ordinary_memory_is_taken(monkeypatch):
+    empty = torch.empty
+
+    def none_left(*shape, pin_memory=False, **options):
+        if pin_memory:
+            raise RuntimeError("CUDA error: out of memory")
+        return empty(*shape, **options)
+
+    class Far:
+        """A tensor of another device."""
+
+        shape, dtype, device = (3,), torch.float64, torch.device("meta")
+
+    monkeypatch.setattr(torch, "empty", none_left)
+    monkeypatch.setattr(torch.Tensor, "copy_", lambda self, other: self.fill_(2.0))
+    assert to_host(Far()).tolist() == [2.0] * 3

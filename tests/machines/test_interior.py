@@ -5,6 +5,7 @@ import pytest
 from problems import gaussian
 from reference import conic_binary
 
+from multikernel import MKLClassifier, stack_kernels
 from multikernel.gram.combined import Combined
 from multikernel.gram.dense import DenseGram
 from multikernel.gram.features import FeatureGram
@@ -26,6 +27,7 @@ from multikernel.solve import solve
 from multikernel.solvers import cut_model
 from multikernel.solvers.cut_model import CutModel
 from multikernel.solvers.silp import LinearMaster
+from multikernel.training.prepare import prepare
 
 
 def samples(kind, n=40, seed=0):
@@ -127,6 +129,24 @@ def test_rows_in_double_precision_of_other_storages(storage):
     assert combined.widen() and combined.dtype == np.float64 and not combined.widen()
     for idx in (np.arange(10), np.arange(3, 7)):
         np.testing.assert_allclose(combined.block(idx), exact[np.ix_(idx, idx)], rtol=1e-15)
+
+
+@pytest.mark.parametrize("kind", ["dense", "memmap", "subset", "lazy"])
+def test_double_precision_keeps_to_the_memory_limit(kind):
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    y, stack = X[:, 0] > 0, stack_kernels([np.asarray(X @ X.T, np.float32), np.eye(40, dtype=np.float32)])
+    one, gram = 40 * 40 * 4, "dense" if kind == "subset" else kind
+    # the kernels of a dense stack are the caller's; beside them the combined kernel, its second half, and rows
+    for limit, wide in ((1.5 * one, False), (2.0 * one, True), (3.0 * one, True)):
+        model = MKLClassifier("precomputed", gram=gram, memory_limit=limit)
+        grams = prepare("precomputed", stack, None, model._settings()).gram
+        combined = (grams.take_samples(np.arange(40)) if kind == "subset" else grams).combined(np.array([0.5, 0.5]))
+        if kind == "lazy":
+            grams.rows(np.arange(40))
+        assert combined.widen() is wide
+        if kind == "lazy":
+            assert grams.nbytes <= limit - (2 if wide else 1) * one
+        assert model.fit(stack, y).status_ == "converged"
 
 
 @pytest.mark.parametrize("C", [1.0, 1e4])

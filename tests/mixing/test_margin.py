@@ -236,3 +236,18 @@ def test_an_infeasible_margin_is_refused_by_the_sets():
         margin_mixing(1, table, 2.0)
     with pytest.raises(ValueError, match="must not be negative for weights of norm 2"):
         margin_mixing(2.0, table, -0.5)
+
+
+@pytest.mark.parametrize("value", [1.0, 0.3, 7e-9, 1e12, -3e-5])
+def test_rounding_of_constant_kernels_is_no_margin(value):
+    n = 301
+    for y in (np.arange(n) % 3, (np.arange(n) > 40).astype(int)):
+        weight = np.random.default_rng(0).uniform(0.5, 2.0, n)
+        table = margin_table(DenseGram(np.full((2, n, n), value)), y, weight)
+        assert table.size == 1.0 and table.value(np.array([0.4, 0.6])) == 0.0
+        # another kernel is left as it is
+        both = margin_table(DenseGram(np.stack([np.full((n, n), value), np.eye(n)])), y, weight)
+        alone = margin_table(DenseGram(np.eye(n)[None]), y, weight)
+        assert both.size == alone.size and both.value(np.array([0.5, 0.5])) == pytest.approx(
+            0.5 * alone.value(np.ones(1))
+        )

@@ -180,6 +180,19 @@ def test_a_step_of_a_model_that_is_zero_stays_in_the_set():
     assert step.sum() == pytest.approx(1.0) and mixing.table.weight @ margins_at(eta, y, step) >= 0.999 * mixing.gamma0
 
 
+def test_without_an_answer_of_the_conic_solver_the_weights_stay(monkeypatch):
+    mixing, _, _ = make(norm=2.0)
+    start = mixing.start(P)
+    for owner in (mixing.newton_step, programme_for):
+        # the package has a function of the name of a module
+        monkeypatch.setitem(owner.__globals__, "solve_conic", lambda *_: None)
+    np.testing.assert_allclose(mixing.newton_step(start, np.arange(1.0, P + 1), np.eye(P)), start)
+    np.testing.assert_allclose(mixing.closed_form(start, np.arange(1.0, P + 1)), start)
+    # any bound is one of a larger set
+    bound, beta = mixing.support(np.arange(1.0, P + 1))
+    assert bound >= beta @ np.arange(1.0, P + 1)
+
+
 @NORMS
 def test_only_sets_of_nearly_the_largest_margin_are_examined_for_being_a_point(norm, monkeypatch):
     for size in (1e-3, 50.0):

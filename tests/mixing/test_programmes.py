@@ -160,6 +160,39 @@ def test_no_unit_makes_a_feasible_programme_infeasible(size, price):
     assert z / price == pytest.approx([0.0, 1.0, 2.0, 0.0], abs=1e-4)
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_badly_scaled_quadratic_programmes_have_the_right_minimiser(seed):
+    # min 1/2 x'Hx + c'x over the simplex, costs from 1e-50 to 1e50: Clarabel gives up on most of them as they stand
+    rng, p = np.random.default_rng(seed), 3
+    R = rng.normal(size=(p, p)) * 10.0 ** rng.uniform(-50, 50, size=p)
+    H, c = R.T @ R, rng.normal(size=p) * 10.0 ** rng.uniform(-100, 100)
+    whole = ConeRows(
+        np.vstack([np.ones((1, p)), -np.eye(p)]), np.append(1.0, np.zeros(p)), (("zero", 1), ("nonnegative", p))
+    )
+    x, _ = solve_conic(H, c, [(whole, np.arange(p))])
+    assert abs(x.sum() - 1.0) <= 1e-4 and x.min() >= -1e-4
+    # no other point is better by more than the accuracy, in units of the largest cost
+    slope, unit = H @ x + c, max(np.abs(H).max(), np.abs(c).max())
+    assert slope @ x - slope.min() <= 1e-4 * unit
+
+
+def test_a_point_at_which_clarabel_gave_up_is_not_used(monkeypatch):
+    import clarabel
+
+    least, calls = ConeRows(-np.eye(1), np.array([-2.0]), (("nonnegative", 1),)), []
+
+    def solver(P, c, *rest, make=clarabel.DefaultSolver):
+        settings = rest[-1]
+        settings.max_iter = 1
+        calls.append(c[0])
+        return make(P, c, *rest)
+
+    monkeypatch.setattr(clarabel, "DefaultSolver", solver)
+    assert solve_conic(np.zeros(1), np.array([3.0]), [(least, np.arange(1))]) is None
+    # the second time in units of the cost
+    assert calls == [3.0, 1.0]
+
+
 def test_programmes_print_nothing(capfd):
     programme = HighsProgramme(np.zeros(1))
     programme.add_rows(np.eye(1), np.array([2.0]), np.array([NO_LIMIT]))

@@ -300,6 +300,21 @@ def test_level_survives_a_failed_projection(monkeypatch):
     assert_objective(solution.upper, solve(hard_problem(), "newton", tol=TOL).upper, 1e-4)
 
 
+@pytest.mark.parametrize("solver", ["level", "sip", "qcqp"])
+@pytest.mark.parametrize("norm", [1.0, 2.0])
+def test_a_conic_solver_that_gives_up_leaves_an_honest_answer(solver, norm, monkeypatch):
+    case = random_problem(0)
+    problem, found = problem_of(case.stack, case.y, case.C, norm), []
+    for module in ("solvers.conic_cuts", "solvers.qcqp"):
+        monkeypatch.setattr(f"multikernel.{module}.solve_conic", lambda *_: found.append(1))
+    solution = solve(problem, solver, tol=1e-4)
+    assert found and solution.status in ("converged", "stalled") and np.isfinite(solution.gap)
+    value = primal_value(case.stack, case.y, case.C, solution.weights, solution.dual_coef, solution.intercept)
+    assert solution.upper == pytest.approx(value, rel=1e-9)
+    best = solve(problem, "newton", tol=1e-6)
+    assert solution.lower <= best.upper * (1.0 + 1e-9) and solution.upper >= best.lower * (1.0 - 1e-9)
+
+
 def test_auto_needs_neither_highspy_nor_clarabel(monkeypatch):
     import sys
 

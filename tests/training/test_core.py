@@ -138,3 +138,17 @@ def test_samples_without_weights_count_once():
     samples = kept_samples(X, CODES, None)
     np.testing.assert_array_equal(samples.ones, np.ones(60))
     assert prepare(rbf_family([1.0]), X, np.full(60, 2.0), SETTINGS).weight is None
+
+
+@pytest.mark.parametrize("loss", ["squared", "hinge"])
+def test_arrays_that_callers_write_to_are_not_those_that_predict(loss):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 3)), np.arange(40) % 3
+    for multiclass in ("joint", "ovr"):
+        model = MKLClassifier("rbf", C=1e-3, loss=loss, multiclass=multiclass).fit(X, y)
+        before = model.decision_function(X)
+        # every sample is a support vector: nothing had to be gathered
+        assert len(model.support_) == 40
+        for name in ("dual_coef_", "weights_", "intercept_", "kernel_contributions_"):
+            getattr(model, name)[...] = 7.0
+        np.testing.assert_array_equal(model.decision_function(X), before)

@@ -214,7 +214,8 @@ class BaseMKL(_BaseComposition):
         X, y, sample_weight
             What `fit` will get.
         seconds : float, default=2.0
-            Time for the timed fits of one storage: the longer, the better the estimate.
+            Time for the timed fits of one storage: the longer, the better the estimate. Samples in partitions of Dask
+            take three short fits at least.
 
         Returns
         -------

@@ -42,7 +42,8 @@ class Estimate:
     storage : str
         What `fit` will choose.
     memory : mapping from str to float
-        Bytes that the fit takes beside the samples, by storage; for "memmap" without those on disk.
+        Bytes that the fit takes beside the samples, by storage; for "memmap" without those on disk, for samples in
+        partitions of Dask those of all workers and of the client together, with the samples.
     seconds : mapping from str to float
         Time of the fit, by storage.
     """
@@ -112,13 +113,17 @@ class Probes:
             # positions of samples that a part does not have
             silent["cv"] = len(own["cv"])
         model = clone(self.estimator).set_params(**{name: value for name, value in silent.items() if name in own})
-        X = _safe_indexing(self.X, rows)
+        X = self.part(rows)
         given = {} if self.y is None else {"y": _safe_indexing(self.y, rows)}
         if self.weight is not None:
             given["sample_weight"] = _safe_indexing(np.asarray(self.weight), rows)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return model.fit(X, **given)
+
+    def part(self, rows: np.ndarray) -> Any:
+        """Return some of the samples."""
+        return _safe_indexing(self.X, rows)
 
     def seconds(self, gram: Any, power: int, limit: float | None) -> tuple[list[int], list[float]]:
         """Return sizes and their times, as many as ``limit`` allows, or a small share of the fit where it is None."""
@@ -208,6 +213,10 @@ def estimate_fit(
     every : bool
         Whether other storages than the one that `fit` will choose are estimated as well.
     """
+    if hasattr(X, "__dask_graph__") or hasattr(X, "delayed"):
+        from multikernel.estimators.estimate_partitions import estimate_partitions
+
+        return estimate_partitions(estimator, X, y, weight, seconds)
     probes = Probes(estimator, X, y, weight)
     n, stacked = probes.n_samples, isinstance(probes.X, KernelStack)
     p = probes.X.n_kernels if stacked else len(expand_entries(estimator.kernels, probes.X))
@@ -227,7 +236,7 @@ def estimate_fit(
         power = 1 if each == "features" else 2
         sizes, spent = probes.seconds(gram, power, seconds)
         times[each] = extrapolated(sizes, spent, n, power)
-        memory[each] = _memory(probes, each, gram, p, sizes)
+        memory[each] = memory_of(probes, each, gram, p, sizes)
     return Estimate(type(estimator).__name__, n, p, kind, memory, times)
 
 
@@ -271,7 +280,7 @@ def _kernels(probes: Probes, kind: str, p: int, n: int) -> float:
     return min((p + 1) * one, default_limit() if given is None else parse_bytes(given))
 
 
-def _memory(probes: Probes, kind: str, gram: Any, p: int, sizes: Sequence[int]) -> float:
+def memory_of(probes: Probes, kind: str, gram: Any, p: int, sizes: Sequence[int]) -> float:
     """Return the bytes of the fit: those of the kernels or features, and the rest by a constant and a power of n."""
     n, power = probes.n_samples, 1 if kind == "features" else 2
     # not the largest, so that this takes less time than the timed fits; a half beside a single size

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from multikernel.gram.partitions import PartitionedSamples
+if TYPE_CHECKING:
+    from multikernel.gram.partitions import PartitionedSamples
 
 
 def check_partitions(estimator: Any, X: Any) -> PartitionedSamples:
@@ -21,7 +22,10 @@ def check_partitions(estimator: Any, X: Any) -> PartitionedSamples:
             f"X must be samples in memory for {owner}. Got partitions of Dask, on which MKLClassifier and MKLRegressor "
             "alone are trained."
         )
-    found = PartitionedSamples(X)
+    # which imports Dask
+    from multikernel.gram.partitions import PartitionedSamples
+
+    found = X if isinstance(X, PartitionedSamples) else PartitionedSamples(X)
     if not len(found):
         raise ValueError(f"{owner} needs at least one sample. Got partitions without rows.")
     if found.ndim == 2:

@@ -57,7 +57,8 @@ class MKLRegressor(RegressorFace):
         `multikernel.losses.named_losses`, or an object of `multikernel.losses` such as ``Huber(delta=0.5)`` or one of
         your own.
     epsilon : float, default=0.1
-        Half the width of the tube in which errors cost nothing, in the units of y; "epsilon_insensitive" only.
+        Half the width of the tube in which errors cost nothing, in the units of y; "epsilon_insensitive" only: a Loss
+        has its own.
     fit_intercept : bool, default=True
         Whether the prediction has an intercept.
     <normalize, psd, solver, tol, max_iter, gram_or_features, memory_limit, verbose, n_jobs, callback, checkpoint>

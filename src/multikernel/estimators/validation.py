@@ -135,7 +135,7 @@ def check_samples(estimator: Any, X: Any, *, reset: bool) -> Any:
             raise naming_gaps(estimator, X, error) from None
     if auto or isinstance(X, Views) or is_views(X):
         return check_views(estimator, X, reset, auto)
-    if hasattr(X, "__dask_graph__"):
+    if hasattr(X, "__dask_graph__") or hasattr(X, "delayed"):
         return check_partitions(estimator, X)
     if is_frame(X):
         X = as_pandas(X)

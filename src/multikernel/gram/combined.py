@@ -252,9 +252,12 @@ class HostCombined(Combined):
         self._rows = HostRows(read_only(self._buffer), 1.0, have, self.diag, ensure)
 
     def widen(self) -> bool:
-        if self.dtype == np.float64:
+        wide, n = np.dtype(np.float64), self._gram.n_samples
+        if self.dtype == wide or not self._gram.make_room((wide.itemsize - self.dtype.itemsize) * n * n):
             return False
-        self.dtype, self._buffer = np.dtype(np.float64), None
+        self.dtype, self._buffer = wide, None
+        # the old matrix goes before the new one comes
+        del self._rows
         self.set_weights(self.beta)
         return True
 

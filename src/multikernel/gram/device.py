@@ -99,7 +99,11 @@ def to_host(tensor: Tensor) -> np.ndarray:
     """Return a copy of a tensor on the host; from a GPU through pinned memory, which is ten times faster."""
     if tensor.device.type == "cpu":
         return tensor.detach().clone().numpy()
-    out = torch.empty(tensor.shape, dtype=tensor.dtype, device="cpu", pin_memory=True)
+    try:
+        out = torch.empty(tensor.shape, dtype=tensor.dtype, device="cpu", pin_memory=True)
+    except RuntimeError:
+        # no more memory can be pinned
+        out = torch.empty(tensor.shape, dtype=tensor.dtype, device="cpu")
     out.copy_(tensor)
     return out.numpy()
 

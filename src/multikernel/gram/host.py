@@ -81,6 +81,10 @@ class HostGram(Gram):
 
         return KernelsGram(self, kernels)
 
+    def make_room(self, nbytes: float) -> bool:
+        """Whether so many bytes may be held beside the kernels that are stored."""
+        return nbytes <= self.budget
+
     def rescaled(self, factor: float) -> HostGram:
         from multikernel.gram.subset import RescaledGram
 

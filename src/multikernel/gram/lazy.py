@@ -37,7 +37,7 @@ class LazyGram(HostGram):
     dtype : dtype
         Precision in which rows are kept.
     budget : float
-        Bytes of rows to keep.
+        Bytes of rows to keep, and of what `make_room` is asked for.
     n_threads : int
         Threads that compute rows.
     products : callable, optional
@@ -82,6 +82,16 @@ class LazyGram(HostGram):
     def nbytes(self) -> int:  # type: ignore[override]  # a property: rows are added and forgotten
         """Bytes of the rows that are kept now."""
         return self._kept.n_rows * self._row_bytes
+
+    def make_room(self, nbytes):
+        if nbytes > self.budget:
+            return False
+        left = int((self.budget - nbytes) // self._row_bytes)
+        if left < self.capacity:
+            # rows that are kept are forgotten
+            self.capacity = left
+            self._kept = RowStore(self.n_kernels, self.n_samples, self.dtype, left)
+        return True
 
     def diag(self):
         return self._diag

@@ -14,6 +14,7 @@ from itertools import pairwise
 from operator import add, itemgetter
 from typing import Any
 
+import joblib
 import numpy as np
 
 from multikernel.gram.base import Gram
@@ -23,11 +24,6 @@ from multikernel.gram.storage import size_text
 
 class StateLost(Exception):
     """Partitions were made again, and are without their coefficients."""
-
-
-def is_partitioned(X: Any) -> bool:
-    """Tell whether samples or outputs are in partitions of Dask."""
-    return hasattr(X, "__dask_graph__") and hasattr(X, "to_delayed")
 
 
 class PartitionedSamples:
@@ -74,6 +70,13 @@ class PartitionedSamples:
         """Return the samples of each partition among all."""
         edges = np.cumsum([0, *self.sizes]).tolist()
         return [slice(lo, hi) for lo, hi in pairwise(edges)]
+
+    def hashes(self) -> list[str]:
+        """Return a hash of the samples of each partition; the workers read the samples for that."""
+        with clear_errors(f"{len(self.delayed)} partitions of samples"):
+            return self.client.gather(
+                [send(self.client, joblib.hash, chunk, "sha1") for chunk in self.client.compute(self.delayed)]
+            )
 
     def __getitem__(self, rows: Any) -> Any:
         raise ValueError(

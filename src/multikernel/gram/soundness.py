@@ -45,7 +45,7 @@ def listed(names: Sequence[str], which: np.ndarray) -> str:
 
 
 def examine(
-    kernels: np.ndarray | Sequence[np.ndarray], names: Sequence[str], psd: str, n_threads: int
+    kernels: np.ndarray | Sequence[np.ndarray], names: Sequence[str], psd: str, n_threads: int, kind: str = "dense"
 ) -> tuple[Inspection, np.ndarray]:
     """Inspect matrices that are not known to be finite, symmetric and positive semidefinite.
 
@@ -59,6 +59,8 @@ def examine(
         What to do about an indefinite one; unless it is an error the caller repairs it.
     n_threads : int
         Threads.
+    kind : str
+        How the caller keeps kernels, for the error.
 
     Returns
     -------
@@ -81,15 +83,20 @@ def examine(
         indefinite = indefinite | probe_definiteness(kernels, found, n_threads=n_threads).indefinite
     if psd == "error" and indefinite.any():
         k = int(np.argmax(indefinite))
-        raise indefinite_error(names, indefinite, smallest_eigenvalue_ratio(kernels[k]))
+        raise indefinite_error(names, indefinite, smallest_eigenvalue_ratio(kernels[k]), kind)
     return found, indefinite
 
 
-def indefinite_error(names: Sequence[str], which: np.ndarray, ratio: float) -> ValueError:
+# kernels are repaired as a whole, in the memory of the host or in a file there
+WHERE_REPAIRED = "gram='dense' or 'memmap', kernels that are given being arrays of NumPy"
+
+
+def indefinite_error(names: Sequence[str], which: np.ndarray, ratio: float, kind: str) -> ValueError:
     """Return the error about indefinite kernels; ``ratio`` is lambda_min / lambda_max of the first one."""
+    where = "" if kind in ("dense", "memmap") else f" with {WHERE_REPAIRED}"
     return ValueError(
         f"The {listed(names, which)} must be positive semidefinite. Got a smallest eigenvalue of "
-        f"{ratio:.3g} times the largest instead: psd='clip', 'shift' or 'flip' repairs it."
+        f"{ratio:.3g} times the largest instead: psd='clip', 'shift' or 'flip' repairs it{where}."
     )
 
 

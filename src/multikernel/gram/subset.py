@@ -21,6 +21,9 @@ class _PartGram(HostGram):
         """Bytes of the parent."""
         return self.parent.nbytes
 
+    def make_room(self, nbytes: float) -> bool:
+        return self.parent.make_room(nbytes)
+
 
 class SubsetGram(_PartGram):
     """The kernels restricted to some samples.

@@ -36,6 +36,7 @@ from multikernel.gram.device import (
     torch_dtype,
 )
 from multikernel.gram.device_array import DeviceArray, like
+from multikernel.gram.storage import default_limit, size_text
 from multikernel.threads import ROWS, Team
 
 
@@ -248,6 +249,8 @@ class TorchCombined(Combined):
         self.by_products = gram.n_samples > WORKING_SET
         self._kernel_diag = gram.diag()
         self._matrix: Tensor = None
+        # whether the host has had the memory for a copy of it
+        self._copied = False
         self.set_weights(beta)
 
     def set_weights(self, beta):
@@ -288,8 +291,16 @@ class TorchCombined(Combined):
         if idx is not None:
             return super().host_rows(idx)
         if "rows" not in self.cache:
-            # all at once, which takes less time than some rows many times
-            matrix = read_only(to_host(self.matrix))
+            n, on_host = self._gram.n_samples, self._device.type == "cpu"
+            size = 0.0 if on_host or self._copied else float(n) * n * self.dtype.itemsize
+            if size > (limit := default_limit()):
+                raise MemoryError(
+                    f"The combined kernel on {n} samples must come to the host, where it takes {size_text(size)} and "
+                    f"half of the free memory is {size_text(limit)}: use fewer samples, or multiclass='ovr'."
+                )
+            # all at once, which takes less time than some rows many times; PyTorch keeps the pinned memory of a copy
+            matrix = read_only(self.matrix.numpy() if on_host else to_host(self.matrix))
+            self._copied = True
             self.cache["rows"] = HostRows(matrix, 1.0, np.ones(len(matrix), bool), self.diag, all_there)
         return self.cache["rows"]
 

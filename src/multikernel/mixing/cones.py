@@ -2,8 +2,9 @@
 
     min  1/2 x'Px + c'x     over  b - A x in a product of cones
 
-Clarabel is imported when a programme is solved. Its answers are never trusted: callers put weights back into their
-set, and use multipliers only for bounds that hold however exactly the programme was solved.
+Clarabel is imported when a programme is solved. A point at which it gave up is not used. Other answers are not trusted
+either: callers put weights back into their set, and use multipliers only for bounds that hold however exactly the
+programme was solved.
 """
 
 from __future__ import annotations
@@ -40,8 +41,8 @@ ACCURACY = 1e-10
 
 def solve_conic(
     P: np.ndarray, c: np.ndarray, blocks: list[tuple[ConeRows, np.ndarray]]
-) -> tuple[np.ndarray, list[np.ndarray]]:
-    """Minimise 1/2 x'Px + c'x over blocks of rows.
+) -> tuple[np.ndarray, list[np.ndarray]] | None:
+    """Minimise 1/2 x'Px + c'x over blocks of rows; None where Clarabel gives up, also with costs of size one.
 
     Parameters
     ----------
@@ -55,7 +56,7 @@ def solve_conic(
     Returns
     -------
     x : ndarray of shape (m,)
-        Minimiser, as far as the solver came.
+        Minimiser.
     z : list of ndarrays
         Multipliers of each block.
 
@@ -90,12 +91,15 @@ def solve_conic(
     settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = ACCURACY
     # every programme here is feasible and bounded
     settings.tol_infeas_abs = settings.tol_infeas_rel = 1e-300
-    answer = clarabel.DefaultSolver(
-        sparse.csc_array((P, np.arange(m), np.arange(m + 1)), (m, m)) if P.ndim == 1 else sparse.csc_array(np.triu(P)),
-        c,
-        sparse.csc_array((data, (i, j)), (edges[-1], len(c))),
-        np.concatenate([rows.b for rows, _ in blocks]),
-        [kinds[name](size) for rows, _ in blocks for name, size in rows.cones if size],
-        settings,
-    ).solve()
-    return np.nan_to_num(np.array(answer.x)), np.split(np.nan_to_num(np.array(answer.z)), edges[1:-1])
+    A, b = sparse.csc_array((data, (i, j)), (edges[-1], m)), np.concatenate([rows.b for rows, _ in blocks])
+    cones = [kinds[name](size) for rows, _ in blocks for name, size in rows.cones if size]
+    largest = max(float(np.abs(P).max()), float(np.abs(c).max()))
+    for unit in (1.0, largest) if 0.0 < largest < np.inf else (1.0,):
+        costs = P / unit
+        H = sparse.diags_array(costs, format="csc") if P.ndim == 1 else sparse.csc_array(np.triu(costs))
+        answer = clarabel.DefaultSolver(H, c / unit, A, b, cones, settings).solve()
+        x, z = np.array(answer.x), unit * np.array(answer.z)
+        solved = answer.status in (clarabel.SolverStatus.Solved, clarabel.SolverStatus.AlmostSolved)
+        if solved and np.isfinite(x).all() and np.isfinite(z).all():
+            return x, np.split(z, edges[1:-1])
+    return None

@@ -130,7 +130,9 @@ class ConicProgramme(Programme):
             c[t] = -1.0
         else:
             c[:p] = -q
-        x, z = solve_conic(np.zeros(width + G), c, blocks)
+        if (answer := solve_conic(np.zeros(width + G), c, blocks)) is None:
+            return None
+        x, z = answer
         return np.maximum(x[:p], 0.0), np.maximum(z[1], 0.0)
 
 

@@ -232,7 +232,7 @@ class _MarginSet(Mixing):
         P[:p, :p] = H
         cost = np.append(c, np.zeros(width - p))
         blocks = [(rows, np.arange(width))]
-        return self._inside(near, lambda kept: solve_conic(P, cost, [*blocks, (kept, np.arange(p))])[0])
+        return self._inside(near, lambda kept: solve_conic(P, cost, [*blocks, (kept, np.arange(p))]))
 
     def _hyperbolic(self, s: np.ndarray, near: np.ndarray) -> np.ndarray:
         """Minimise 1/2 sum_k s_k^2 / beta_k over the set."""
@@ -248,18 +248,21 @@ class _MarginSet(Mixing):
         hyperbolas = (ConeRows(A, b, (("second_order", 3),) * m), np.append(alive, width + j))
         cost = np.append(np.zeros(width), np.ones(m))
         blocks = [(rows, np.arange(width)), hyperbolas]
-        return self._inside(near, lambda kept: solve_conic(0.0 * cost, cost, [*blocks, (kept, np.arange(p))])[0])
+        return self._inside(near, lambda kept: solve_conic(0.0 * cost, cost, [*blocks, (kept, np.arange(p))]))
 
-    def _inside(self, near: np.ndarray, solve: Callable[[ConeRows], np.ndarray]) -> np.ndarray:
+    def _inside(self, near: np.ndarray, solve: Callable[[ConeRows], tuple | None]) -> np.ndarray:
         """Solve, keep the half-space that the solution violates, and so on; return the solution.
 
-        The first one kept is that of the weights ``near`` the solution.
+        The first one kept is that of the weights ``near`` the solution, which are returned where there is none.
         """
         if self.is_point:
             return self.largest.weights
         p, kept = len(near), KeptRows(self, [self._half_space(self.table.cuts(near)[1])])
+        beta = near
         for _ in range(ROUNDS):
-            beta = np.maximum(solve(kept.as_cones(p))[:p], 0.0)
+            if (answer := solve(kept.as_cones(p))) is None:
+                break
+            beta = np.maximum(answer[0][:p], 0.0)
             beta[beta < NEGLIGIBLE * beta.max()] = 0.0
             if not beta.any() or not kept.add_violated(beta):
                 break

@@ -148,4 +148,8 @@ def margin_table(
         # only the rows of the class are touched
         share = np.where(codes == u, weight, 0.0)
         means[:, u] = gram.apply(share / share.sum())
+    # a kernel whose means differ by the rounding of their sums tells no classes apart
+    spread, rounding = np.ptp(means, axis=1).max(axis=1), n * np.finfo(float).eps * np.abs(means).max(axis=(1, 2))
+    flat = spread <= rounding
+    means[flat] = 0.0
     return MarginTable(means, np.asarray(codes, np.intp), weight / weight.sum())

@@ -57,8 +57,8 @@ def _size(g: np.ndarray, Q: np.ndarray, beta: np.ndarray) -> float:
     return abs(float(np.max(g - 0.5 * Q @ beta))) or 1.0
 
 
-def minimise_conic(g: np.ndarray, Q: np.ndarray, mixing: Mixing, kept: KeptRows | None = None) -> Answer:
-    """Minimise theta over theta >= g_t - 1/2 beta'q_t, beta in B, by Clarabel.
+def minimise_conic(g: np.ndarray, Q: np.ndarray, mixing: Mixing, kept: KeptRows | None = None) -> Answer | None:
+    """Minimise theta over theta >= g_t - 1/2 beta'q_t, beta in B, by Clarabel; None where it fails.
 
     Returns weights on the boundary of B, and multipliers of the cuts, not negative, which sum to one up to the solver's
     accuracy. Rows of B met on the way are added to ``kept``.
@@ -76,17 +76,17 @@ def minimise_conic(g: np.ndarray, Q: np.ndarray, mixing: Mixing, kept: KeptRows 
     m, rows = weights.A.shape[1], kept or KeptRows(mixing)
     theta = np.eye(1, m + 1, m)[0]
 
-    def solve(A: np.ndarray, b: np.ndarray) -> Answer:
+    def solve(A: np.ndarray, b: np.ndarray) -> Answer | None:
         cuts = (ConeRows(A, b, (("nonnegative", len(b)),)), np.append(np.arange(p), m))
         while True:
             blocks = [(weights, np.arange(m)), (rows.as_cones(p), np.arange(p)), cuts]
-            x, (_, _, z) = solve_conic(np.zeros(m + 1), theta, blocks)
+            if (found := solve_conic(np.zeros(m + 1), theta, blocks)) is None:
+                return None
+            x, (_, _, z) = found
             if not rows.add_violated(x[:p]):
                 return boundary_point(x[:p], mixing), z
 
-    answer = solve_in_own_units(g, Q, mixing.start(p), solve)
-    assert answer is not None
-    return answer
+    return solve_in_own_units(g, Q, mixing.start(p), solve)
 
 
 def boundary_point(beta: np.ndarray, mixing: Mixing) -> np.ndarray:
@@ -96,9 +96,10 @@ def boundary_point(beta: np.ndarray, mixing: Mixing) -> np.ndarray:
 
 def project_to_level(
     beta0: np.ndarray, g: np.ndarray, Q: np.ndarray, level: float, mixing: Mixing, kept: KeptRows | None = None
-) -> np.ndarray:
+) -> np.ndarray | None:
     """Return the point of B nearest to ``beta0`` at which every cut g_t - 1/2 beta'q_t is at most ``level``.
 
+    None where Clarabel fails.
     The point is scaled to the boundary of B, where no cut is larger. Rows of B met on the way are added to ``kept``.
 
     Examples
@@ -120,6 +121,7 @@ def project_to_level(
     P, c = np.append(np.ones(p), np.zeros(m - p)), np.append(-beta0, np.zeros(m - p))
     while True:
         blocks = [(weights, np.arange(m)), (cuts, np.arange(p)), (rows.as_cones(p), np.arange(p))]
-        x, _ = solve_conic(P, c, blocks)
-        if not rows.add_violated(x[:p]):
-            return boundary_point(x[:p], mixing)
+        if (found := solve_conic(P, c, blocks)) is None:
+            return None
+        if not rows.add_violated(found[0][:p]):
+            return boundary_point(found[0][:p], mixing)

@@ -65,7 +65,7 @@ class Level(Solver):
             level = floor + self.fraction * (certificate.upper - floor)
             g, Q = np.array(memory.cuts.g), np.array(memory.cuts.q)
             beta = project_to_level(point.beta, g, Q, level, mixing, memory.cuts.kept)
-            if np.max(g - 0.5 * Q @ beta) > 0.5 * (level + certificate.upper):
+            if beta is None or np.max(g - 0.5 * Q @ beta) > 0.5 * (level + certificate.upper):
                 # the projection failed: this point is in the level set, the model being convex
                 beta = mixing.scale_to_boundary((1.0 - self.fraction) * target + self.fraction * memory.beta)
             point.set_weights(beta)

@@ -93,9 +93,11 @@ class QCQP(Solver):
         unit = size = natural_unit(state.outputs, state.conic)
         best = Best(state.tol)
         for factor in self.units:
-            a, beta = solve_programme(state.outputs, state.conic, mixing, factor * unit, factor * size)
-            point.set_weights(boundary_point(beta, mixing))
-            point.set_dual(machine.make_feasible(factor * unit * a.reshape(point.a.shape)))
+            found = solve_programme(state.outputs, state.conic, mixing, factor * unit, factor * size)
+            if found is not None:
+                a, beta = found
+                point.set_weights(boundary_point(beta, mixing))
+                point.set_dual(machine.make_feasible(factor * unit * a.reshape(point.a.shape)))
             best.take(point)
             if best.converged:
                 break
@@ -184,8 +186,11 @@ def natural_unit(outputs: list[sparse.sparray], conic: ConicMachine) -> float:
 
 def solve_programme(
     outputs: list[sparse.sparray], conic: ConicMachine, mixing: Mixing, unit: float, size: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return a / unit and beta; the variables are measured in ``unit``, the objective, s and t in ``size``."""
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return a / unit and beta, None where Clarabel fails.
+
+    The variables are measured in ``unit``, the objective, s and t in ``size``.
+    """
     assert isinstance(mixing, HasSupportRows)
     n, p = len(conic.linear), len(outputs)
     support = mixing.support_rows(p)
@@ -216,6 +221,8 @@ def solve_programme(
         blocks.append((ConeRows(rows, b, (("second_order", len(b)),)), np.append(x, t[k])))
     cost = np.zeros(width)
     cost[x], cost[tube], cost[s] = -unit / size * conic.linear, unit / size * conic.eps, 0.5
-    found, z = solve_conic(np.zeros(width), cost, blocks)
+    if (answer := solve_conic(np.zeros(width), cost, blocks)) is None:
+        return None
+    found, z = answer
     a = found[x] if conic.lift is None else conic.lift @ found[x]
     return a, np.array([max(z_k[0] + z_k[1], 0.0) for z_k in z[head:]])

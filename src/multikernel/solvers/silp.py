@@ -196,7 +196,7 @@ class CompactSILP(SILP):
         machine, active = point.problem.machine, np.flatnonzero(point.beta)
         combined = [sparse.vstack([np.sqrt(point.beta[k]) * state.outputs[k] for k in active])]
         unit = natural_unit(combined, state.conic)
-        a, _ = solve_programme(combined, state.conic, Simplex(), unit, unit)
-        point.set_dual(machine.make_feasible(unit * a.reshape(point.a.shape)))
+        if (found := solve_programme(combined, state.conic, Simplex(), unit, unit)) is not None:
+            point.set_dual(machine.make_feasible(unit * found[0].reshape(point.a.shape)))
         if point.certificate.inner_gap > accuracy:
             point.solve(accuracy)

@@ -55,8 +55,9 @@ class SIP(Solver):
         cuts, mixing = state.cuts, point.problem.mixing
         lower = -np.inf
         if cuts.g:
-            beta, multipliers = minimise_conic(np.array(cuts.g), np.array(cuts.q), mixing, cuts.kept)
-            lower = cuts.bound(multipliers)
+            found = minimise_conic(np.array(cuts.g), np.array(cuts.q), mixing, cuts.kept)
+            # where the conic solver fails, other programmes of the same cuts
+            beta, lower = cuts.minimise(point.beta) if found is None else (found[0], cuts.bound(found[1]))
             point.set_weights(beta)
         point.solve(self.inner * inner_accuracy(certificate, state.tol))
         cuts.add(point.problem.machine.dual(point.a), point.q, point.a)

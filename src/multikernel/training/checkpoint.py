@@ -62,7 +62,9 @@ def fingerprint(owner: str, params: Mapping[str, Any], *data: Any) -> str:
 
 
 def _hashed(data: Any) -> Any:
-    """Return the data, or the hashes of the kernels of a stack, of which one at a time is in memory."""
+    """Return the data, or the hashes of their parts: kernels of a stack, or partitions, are not in memory at once."""
+    if hasattr(data, "hashes"):
+        return data.hashes()
     if not isinstance(data, KernelStack):
         return data
     ids = data.row_ids

@@ -98,7 +98,7 @@ def prepare_tensors(stack: Any, weight: np.ndarray | None, settings: Settings) -
             raise refuse_repair(settings.psd, "torch")
         product = partial(_product, raw, int(np.argmax(found.indefinite)))
         ratio = smallest_eigenvalue_ratio(LinearOperator((len(stack), len(stack)), product, dtype=np.float64))
-        raise indefinite_error(stack.names, found.indefinite, ratio)
+        raise indefinite_error(stack.names, found.indefinite, ratio, "torch")
     require_definite(raw, stack.names, np.zeros(p, bool), settings.psd)
     n = len(stack)
     normalizers = tuple(

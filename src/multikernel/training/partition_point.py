@@ -52,10 +52,16 @@ class Spread(Machine):
         """Begin rounds between which the weights may change."""
         return Rounds(outputs)
 
+    def start(self) -> np.ndarray:
+        return self.inner.start()
+
+    def make_feasible(self, a: np.ndarray) -> np.ndarray:
+        return self.inner.make_feasible(a)
+
     def _never(self, *args: Any, **options: Any) -> Any:
         raise AssertionError("The samples are with the workers.")
 
-    start = make_feasible = solve = primal = risk = _never
+    solve = primal = risk = _never
 
 
 class Coefficients:

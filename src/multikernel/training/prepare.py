@@ -139,6 +139,11 @@ def prepare(
         prepared = prepare_stack(X, weight, settings, shared.sound)
     else:
         prepared = _prepare_computed(kernels, X, weight, settings, shared)
+    gram = prepared.gram
+    if gram.kind in ("dense", "memmap") and gram.dtype != np.float64:
+        # what is left for a combined kernel in double precision; the free memory is less by what is stored already
+        stored = gram.nbytes if gram.kind == "dense" and settings.memory_limit is not None else 0
+        gram.budget = row_budget(gram.n_samples, gram.dtype.itemsize, settings.memory_limit) - stored
     if prepared.constant.any():
         warn_constant(prepared.names, prepared.constant)
     return prepared

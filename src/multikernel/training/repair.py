@@ -11,7 +11,7 @@ from multikernel.gram.base import Gram
 from multikernel.gram.definite import probe_definiteness, repair, smallest_eigenvalue_ratio
 from multikernel.gram.dense import AffineForm, DenseGram
 from multikernel.gram.memmap import MemmapGram
-from multikernel.gram.soundness import indefinite_error
+from multikernel.gram.soundness import WHERE_REPAIRED, indefinite_error
 from multikernel.gram.storage import trust_of
 from multikernel.kernels.base import ROUNDING
 from multikernel.kernels.fitted_normalizer import FittedNormalizer
@@ -76,7 +76,7 @@ def repaired(prepared: Prepared, kernels: Iterable[int], settings: Settings) -> 
 
     if settings.psd == "error":
         which = np.isin(np.arange(len(prepared.names)), kernels)
-        raise indefinite_error(prepared.names, which, smallest_eigenvalue_ratio(matrix(kernels[0])))
+        raise indefinite_error(prepared.names, which, smallest_eigenvalue_ratio(matrix(kernels[0])), gram.kind)
     if not isinstance(gram, DenseGram):
         raise refuse_repair(settings.psd, gram.kind)
     projectors, known_psd, new = dict(prepared.projectors), prepared.known_psd.copy(), {}
@@ -101,9 +101,13 @@ def _with_matrices(gram: DenseGram, new: dict[int, np.ndarray]) -> DenseGram:
         A[keys] = 0.0
     matrices = [new[k] if k in new else gram.raw(k) for k in range(p)]
     form = AffineForm(scale, u, A, form.B)
+    found: DenseGram
     if isinstance(gram, MemmapGram):
-        return MemmapGram(matrices, form, n_threads=gram.team.n_threads)
-    return DenseGram(matrices, form, n_threads=gram.team.n_threads, owned=gram.nbytes > 0)
+        found = MemmapGram(matrices, form, n_threads=gram.team.n_threads)
+    else:
+        found = DenseGram(matrices, form, n_threads=gram.team.n_threads, owned=gram.nbytes > 0)
+    found.budget = gram.budget
+    return found
 
 
 def require_definite(gram: Gram, names: Sequence[str], known_psd: np.ndarray, psd: str) -> None:
@@ -120,11 +124,9 @@ def require_definite(gram: Gram, names: Sequence[str], known_psd: np.ndarray, ps
         which = np.zeros(len(names), bool)
         which[suspects[found.indefinite]] = True
         first = int(np.argmax(found.indefinite))
-        raise indefinite_error(names, which, found.smallest[first] / found.largest[first])
+        raise indefinite_error(names, which, found.smallest[first] / found.largest[first], gram.kind)
 
 
 def refuse_repair(psd: str, kind: str) -> ValueError:
     """Return the error about repairs of kernels that are not stored."""
-    return ValueError(
-        f"psd={psd!r} repairs a kernel as a whole and needs gram='dense' or 'memmap'. Got {kind!r} instead."
-    )
+    return ValueError(f"psd={psd!r} repairs a kernel as a whole and needs {WHERE_REPAIRED}. Got gram={kind!r} instead.")

@@ -135,7 +135,7 @@ def _prepare_rows(source: StackSource, weight: np.ndarray | None, settings: Sett
     constant = np.zeros(len(names), bool)
     for k, name in enumerate(names):
         K = stack.take_kernels([k]).train_kernels()[0]
-        found, indefinite = examine([K], [name], settings.psd, settings.n_threads)
+        found, indefinite = examine([K], [name], settings.psd, settings.n_threads, "lazy")
         if indefinite[0]:
             raise refuse_repair(settings.psd, "lazy")
         normalizers.append(_learn(stack, found, k, 0, lambda v, K=K: K.astype(np.float64) @ v, weight, settings))

@@ -302,6 +302,14 @@ class Regression:
     norm: float = 1.0
     fit_intercept: bool = True
 
+    def __post_init__(self) -> None:
+        own = getattr(self.loss, "epsilon", None)
+        if own is not None and self.epsilon not in (Regression.epsilon, own):
+            raise ValueError(
+                f"The 'epsilon' parameter of {self.owner} must be left out for loss={self.loss!r}, which has its own. "
+                f"Got {self.epsilon!r}: use loss='epsilon_insensitive', or a loss with this epsilon."
+            )
+
     def features_need(self) -> str | None:
         """What explicit features need, in the user's words; None where they go with this problem."""
         if self.y.ndim == 1 and type(self._loss()) in _LINEAR:
