@@ -178,10 +178,14 @@ class _Outputs:
         if not terms:
             return None
         if terms not in self.known:
+            whole = self.expansion
             part = replace(
-                self.expansion, terms=[self.expansion.terms[j] for j in terms], active=self.expansion.active[list(terms)],
-                offset=np.zeros_like(self.expansion.offset), bank=self.expansion.bank.take(terms),
-            )  # fmt: skip
+                whole,
+                terms=[whole.terms[j] for j in terms],
+                active=whole.active[list(terms)],
+                offset=np.zeros_like(whole.offset),
+                bank=whole.bank.take(terms),
+            )
             self.known = {terms: (part, part.evaluate(self.samples, self.threads))}
         return self.known[terms]
 

@@ -4,8 +4,8 @@
 
 Targets are permuted within the test part of each fold, so that every fold keeps its targets (and a stratified one its
 classes), and the kernels of a fold are prepared once for all permutations. If samples and targets are independent, then
-each of these permutations is as likely as what was observed, also given the folds, and p <= 0.05 has at most probability
-0.05. Where test parts overlap or leave samples out, all targets are permuted.
+each of these permutations is as likely as what was observed, also given the folds, and p <= 0.05 has a probability of
+at most 0.05. Where test parts overlap or leave samples out, all targets are permuted.
 """
 
 from __future__ import annotations

@@ -16,16 +16,17 @@ from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
-from sklearn.base import clone, is_classifier
+from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.metrics import check_scoring, get_scorer_names
 from sklearn.utils import _safe_indexing
 
 from multikernel.estimators.base import BaseMKL
 from multikernel.estimators.splits import Split
-from multikernel.estimators.validation import check_classes, check_regression
+from multikernel.estimators.validation import Samples, check_classes, check_regression
 from multikernel.inspection.methods import did_you_mean
 from multikernel.kernels.base import is_integer, is_real
+from multikernel.kernels.spec import expand_entries
 from multikernel.model_selection.folds import FoldResult, Job, score_models, share_kernels
 from multikernel.problem import Start
 from multikernel.solution import INTERRUPTED
@@ -38,10 +39,10 @@ from multikernel.training.train import Found, found_by, mean_start, train
 
 @dataclass(frozen=True)
 class Trial:
-    """Training samples, test samples, and how often each of all samples was drawn, None for once or never."""
+    """Training samples, parts of the test samples, and how often each sample was drawn, None for once or never."""
 
     rows: np.ndarray
-    test: np.ndarray
+    tests: Sequence[np.ndarray]
     counts: np.ndarray | None = None
 
 
@@ -51,8 +52,8 @@ class TrialResult:
 
     Attributes
     ----------
-    scores : ndarray of shape (1 + G,)
-        Scores of the whole model, and without each of G groups of kernels.
+    scores : ndarray of shape (parts, 1 + G)
+        Scores of the whole model, and without each of G groups of kernels, on each part of the test samples.
     selected : bool array (G,)
         Which groups the whole model gives a weight that is not zero.
     found : list of Found
@@ -129,10 +130,11 @@ def fitted_model(owner: str, model: Any, X: Any, y: Any, trains: bool = True) ->
 
     ``trains`` asks for one that can be trained again without some kernels.
     """
-    right = isinstance(model, BaseMKL) and (not trains or hasattr(getattr(model, "_base", model), "_spec"))
+    right = isinstance(model, BaseMKL) and (is_classifier(model) or is_regressor(model))
+    right &= not trains or hasattr(getattr(model, "_base", model), "_spec")
     if not right or y is None:
         kinds = "MKLClassifier, MKLRegressor, M3KClassifier or a search over these"
-        if isinstance(model, BaseMKL) and right:
+        if right:
             raise ValueError(f"{owner} scores predictions of the targets, and needs y. Got None instead.")
         if not trains:
             kinds = "an estimator of multikernel that predicts targets"
@@ -196,20 +198,23 @@ def run_trial(
     for i, group in enumerate(groups):
         left = np.flatnonzero([name not in group for name in whole.prepared.names])
         if len(left):
-            fits[i + 1] = trained(whole.prepared.take_kernels(left), spec, job, partial(_start_of, whole, left))
-    result = FoldResult(
-        np.full(1 + len(groups), np.nan), *np.zeros((2, 1 + len(groups))), [None] * (1 + len(groups)), []
-    )
+            part = _without(own, samples, whole.prepared, left)
+            fits[i + 1] = trained(part, spec, job, partial(_start_of, whole, left))
     models = {i: (publish(fit), fit) for i, fit in fits.items()}
-    with quiet():
-        score_models(own, result, models, whole.prepared, samples, trial.test)
-        for i in range(1, 1 + len(groups)):
-            if i not in fits:
-                result.scores[i] = _constant_score(job, samples.y, trial.test)
+    parts, errors = [], []
+    for test in trial.tests:
+        empty = np.full(len(own.points), np.nan)
+        part = FoldResult(empty, empty.copy(), empty.copy(), [None] * len(empty), [])
+        with quiet():
+            score_models(own, part, models, whole.prepared, samples, test)
+            for i in set(range(len(empty))) - fits.keys():
+                part.scores[i] = _constant_score(job, samples.y, test)
+        parts.append(part.scores)
+        errors += part.errors
     weights, names = np.atleast_2d(models[0][0].weights).any(axis=0), models[0][0].attributes["kernel_names_"]
     chosen = {kernel_of(name, whole) for name, active in zip(names, weights, strict=True) if active}
     selected = np.array([not group.isdisjoint(chosen) for group in groups], bool)
-    return TrialResult(result.scores, selected, found_by(whole, samples.kept), result.errors)
+    return TrialResult(np.array(parts), selected, found_by(whole, samples.kept), errors)
 
 
 def kernel_of(name: str, fit: Fit) -> str:
@@ -223,6 +228,16 @@ def quiet() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
+
+
+def _without(job: Job, samples: Samples, prepared: Prepared, left: np.ndarray) -> Prepared:
+    """Return the kernels that are left, where they lie; features, which kernels share, are computed again."""
+    if prepared.gram.kind != "features":
+        return prepared.take_kernels(left)
+    names = {prepared.names[k] for k in left}
+    entries = [entry for entry in expand_entries(job.base.kernels, samples.X) if entry[0] in names]
+    with quiet():
+        return prepare(entries, samples.X, samples.weight, job.settings)
 
 
 def trained(prepared: Prepared, spec: Any, job: Job, starts: Starts | None = None) -> Fit:
