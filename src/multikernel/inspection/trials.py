@@ -7,8 +7,9 @@ of the whole model. All models of a trial are evaluated together on the test sam
 
 from __future__ import annotations
 
+import threading
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -24,10 +25,11 @@ from sklearn.utils import _safe_indexing
 from multikernel.estimators.base import BaseMKL
 from multikernel.estimators.splits import Split
 from multikernel.estimators.validation import Samples, check_classes, check_regression
+from multikernel.estimators.weights_table import kernels_of
 from multikernel.inspection.methods import did_you_mean
 from multikernel.kernels.base import is_integer, is_real
 from multikernel.kernels.spec import expand_entries
-from multikernel.model_selection.folds import FoldResult, Job, score_models, share_kernels
+from multikernel.model_selection.folds import FoldResult, Job, fitted, score_models, share_kernels
 from multikernel.problem import Start
 from multikernel.solution import INTERRUPTED
 from multikernel.threads import single_threaded_blas
@@ -190,8 +192,7 @@ def run_trial(
     weight = None if trial.counts is None else trial.counts.astype(np.float64)
     own = replace(job, weight=weight, points=[{}] * (1 + len(groups)))
     samples = own.samples(trial.rows)
-    with quiet():
-        prepared, spec = own.prepare(samples), own.base._spec(samples)
+    prepared, spec = own.prepare(samples), own.base._spec(samples)
     starts = partial(mean_start, earlier, np.isin(np.arange(len(job.y)), samples.kept)) if earlier else None
     whole = trained(prepared, spec, job, starts)
     fits = {0: whole}
@@ -200,31 +201,38 @@ def run_trial(
         if len(left):
             part = _without(own, samples, whole.prepared, left)
             fits[i + 1] = trained(part, spec, job, partial(_start_of, whole, left))
-    models = {i: (publish(fit), fit) for i, fit in fits.items()}
-    parts, errors = [], []
-    for test in trial.tests:
-        empty = np.full(len(own.points), np.nan)
-        part = FoldResult(empty, empty.copy(), empty.copy(), [None] * len(empty), [])
-        with quiet():
-            score_models(own, part, models, whole.prepared, samples, test)
-            for i in set(range(len(empty))) - fits.keys():
-                part.scores[i] = _constant_score(job, samples.y, test)
-        parts.append(part.scores)
-        errors += part.errors
-    weights, names = np.atleast_2d(models[0][0].weights).any(axis=0), models[0][0].attributes["kernel_names_"]
-    chosen = {kernel_of(name, whole) for name, active in zip(names, weights, strict=True) if active}
-    selected = np.array([not group.isdisjoint(chosen) for group in groups], bool)
-    return TrialResult(np.array(parts), selected, found_by(whole, samples.kept), errors)
+    results = [score_fits(own, fits, whole.prepared, samples, test) for test in trial.tests]
+    for test, result in zip(trial.tests, results, strict=True):
+        for i in set(range(len(own.points))) - fits.keys():
+            result.scores[i] = _constant_score(job, samples.y, test)
+    model = fitted(own.base, {}, publish(whole), whole, samples)
+    weights = np.reshape(model.weights_, (-1, len(model.kernel_names_)))
+    chosen = {name for name, column in zip(kernels_of(model), weights.T, strict=True) if column.any()}
+    return TrialResult(
+        np.array([result.scores for result in results]),
+        np.array([not group.isdisjoint(chosen) for group in groups], bool),
+        found_by(whole, samples.kept),
+        [error for result in results for error in result.errors],
+    )
 
 
-def kernel_of(name: str, fit: Fit) -> str:
-    """Return the kernel on the samples of a kernel of the model, which may be its product with one on the classes."""
-    return name if fit.targets[0].classes is None else name.split(" x ")[0]
+def score_fits(job: Job, fits: Mapping[int, Fit], prepared: Prepared, samples: Samples, test: np.ndarray) -> FoldResult:
+    """Return the scores of fits on test samples, by their numbers among the points of the job."""
+    empty = np.full(len(job.points), np.nan)
+    result = FoldResult(empty, empty.copy(), empty.copy(), [None] * len(empty), [])
+    score_models(job, result, {i: (publish(fit), fit) for i, fit in fits.items()}, prepared, samples, test)
+    return result
 
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Hold back warnings about parts of the samples: the model was fitted to all of them, and has told its own."""
+    """Hold back warnings about parts of the samples: the model was fitted to all of them, and has told its own.
+
+    Filters of warnings belong to the process: threads beside the main one leave them as they are.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
@@ -236,8 +244,7 @@ def _without(job: Job, samples: Samples, prepared: Prepared, left: np.ndarray) -
         return prepared.take_kernels(left)
     names = {prepared.names[k] for k in left}
     entries = [entry for entry in expand_entries(job.base.kernels, samples.X) if entry[0] in names]
-    with quiet():
-        return prepare(entries, samples.X, samples.weight, job.settings)
+    return prepare(entries, samples.X, samples.weight, job.settings)
 
 
 def trained(prepared: Prepared, spec: Any, job: Job, starts: Starts | None = None) -> Fit:
@@ -285,7 +292,7 @@ def run_all(run: Callable[[Any], Any], tasks: Sequence[Any], n_jobs: int | None)
 def _or_interrupt(run: Callable[[Any], Any], task: Any) -> Any:
     """Return an interrupt as a result: raised, it would take the results of finished tasks with it."""
     try:
-        with single_threaded_blas():
+        with quiet(), single_threaded_blas():
             return run(task)
     except KeyboardInterrupt as stop:
         return stop

@@ -33,7 +33,7 @@ from scipy.stats import t as student
 from sklearn.base import is_classifier
 
 from multikernel.estimators.splits import splits_of
-from multikernel.estimators.weights_table import as_frame, views_of, weight_columns
+from multikernel.estimators.weights_table import as_frame, kernels_of, views_of, weight_columns
 from multikernel.inspection.trials import (
     Trial,
     TrialResult,
@@ -44,6 +44,7 @@ from multikernel.inspection.trials import (
     generator,
     keeping,
     make_job,
+    quiet,
     run_all,
     run_trial,
     share,
@@ -230,7 +231,7 @@ def view_importance(
         return len(done), len(trials), kept
 
     shown = progress(verbose, 0.0, owner)
-    with keeping(owner, "importance", found), telling_compiling(verbose), shown as show:
+    with keeping(owner, "importance", found), telling_compiling(verbose), shown as show, quiet():
         job = threads_for(share(job, splits), n_jobs)
         for part, starts_at in ((trials[: len(splits)], []), (trials[len(splits) :], done)):
             run = partial(run_trial, job, list(members.values()), [result.found for result in starts_at])
@@ -248,10 +249,8 @@ def view_importance(
 
 def _members(model: Any, by: str) -> dict[str, frozenset[str]]:
     """Return the names of the kernels of each view, or each kernel alone."""
-    products = getattr(model, "output_kernel_", None) is not None
     found: dict[str, set[str]] = {}
-    for name, view in zip(model.kernel_names_, views_of(model), strict=True):
-        kernel = name.split(" x ")[0] if products else name
+    for kernel, view in zip(kernels_of(model), views_of(model), strict=True):
         found.setdefault(kernel if by == "kernel" else view, set()).add(kernel)
     return {name: frozenset(kernels) for name, kernels in found.items()}
 
@@ -294,39 +293,39 @@ def _summary(
     scores = [result.scores.mean(axis=0) for result in done[:n_splits]]
     drop = np.mean([each[0] - each[1:] for each in scores], axis=0)
     parts = np.array([result.scores[:, :1] - result.scores[:, 1:] for result in done[n_splits:]])
-    margin = _margins(parts, trials[n_splits : len(done)], len(scores), confidence, len(drop))
+    margin = _margins(parts, trials[: len(done)], len(scores), confidence, len(drop))
     weight, contribution = _learned(model, members)
     chosen = np.array([result.selected for result in done[n_splits:] or done], float).mean(axis=0)
     order = np.argsort(-drop, kind="stable")
-    arrays = [np.array(list(members)), drop, drop - margin, drop + margin, weight, contribution, chosen]
     return ViewImportance(
-        *[array[order] for array in arrays], float(np.mean(scores, axis=0)[0]), scorer, confidence, by, len(parts)
-    )
+        np.array(list(members))[order], drop[order], (drop - margin)[order], (drop + margin)[order], weight[order],
+        contribution[order], chosen[order], float(np.mean(scores, axis=0)[0]), scorer, confidence, by, len(parts),
+    )  # fmt: skip
 
 
 def _margins(drops: np.ndarray, trials: Sequence[Trial], k: int, confidence: float, m: int) -> np.ndarray:
     """Return half the widths of the intervals, NaN where fewer than two bootstraps have scores.
 
-    ``drops`` of B bootstraps, in two halves of their test samples, are of shape (B, 2, m).
+    ``drops`` of B bootstraps, on both halves of their test samples, are of shape (B, 2, m). The first k trials are
+    folds.
     """
     used = np.isfinite(drops).all(axis=(1, 2)) if len(drops) else np.zeros(0, bool)
     B = int(used.sum())
     if B < 2:
         return np.full(m, np.nan)
     drops = drops[used]
-    not_drawn = np.mean([sum(map(len, trial.tests)) / len(trial.rows) for trial in trials])
+    n, tested = len(trials[k].rows), len(np.unique(np.concatenate([trial.tests[0] for trial in trials[:k]])))
+    not_drawn = np.mean([sum(map(len, trial.tests)) for trial in trials[k:]])
     total = drops.mean(axis=1).var(axis=0, ddof=1)
     test = np.mean((drops[:, 0] - drops[:, 1]) ** 2, axis=0) / 4.0
-    training = np.maximum(total - (1.0 - not_drawn) * test, 0.0)
-    return student.ppf(0.5 + 0.5 * confidence, B - 1) * np.sqrt(not_drawn * test + training / k)
+    training = np.maximum(total - (1.0 - not_drawn / n) * test, 0.0)
+    return student.ppf(0.5 + 0.5 * confidence, B - 1) * np.sqrt(not_drawn / tested * test + training / k)
 
 
 def _learned(model: Any, members: Mapping[str, frozenset[str]]) -> tuple[np.ndarray, np.ndarray]:
     """Return weights and contributions of the fitted model, summed over the kernels of each view."""
-    table, products = weight_columns(model), getattr(model, "output_kernel_", None) is not None
-    kernels = [name.split(" x ")[0] if products else name for name in table["kernel"]]
-    problems = len(set(table.get("problem", ("",))))
-    columns = np.array([table["weight"], table["contribution"]])
-    sums = [columns[:, [name in own for name in kernels]].sum(axis=1) / problems for own in members.values()]
+    table, kernels = weight_columns(model), kernels_of(model)
+    columns = np.array([table["weight"], table["contribution"]]).reshape(2, -1, len(kernels)).mean(axis=1)
+    sums = [columns[:, [name in own for name in kernels]].sum(axis=1) for own in members.values()]
     weight, contribution = np.array(sums).T
     return weight, contribution
