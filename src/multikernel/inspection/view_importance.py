@@ -11,14 +11,13 @@ over the folds:
                    squared difference between the drops on two halves of them. In the folds all n samples are tested
                    once, which leaves T^2 n2 / n.
     training sets  R^2, the variance of a drop because other samples were trained on: the variance of the B drops less
-                   T^2 (1 - n2 / n), since n2 of the same n samples are tested. The folds train k times: R^2 / k.
+                   T^2 (1 - n2 / n), since n2 of the same n samples are tested. The folds train k times, on sets that
+                   overlap: R^2 (1 / k + test / train), with the sizes of a fold (Nadeau and Bengio 2003).
 
-    drop_v  -+  t sqrt(T^2 n2 / n + R^2 / k),          t a quantile of Student's distribution, B - 1 degrees of freedom
+    drop_v  -+  t sqrt(T^2 n2 / n + R^2 (1 / k + test / train)),        t Student's quantile, B - 1 degrees of freedom
 
-The variance of the B drops alone would be far too wide: for a view without any effect nearly all of it is R^2. Folds
-that share most of their training samples are not independent, so that R^2 / k is a little small, and R^2 of bootstraps,
-which hold samples several times, a little large. How often intervals hold the truth is measured by
-benchmarks/intervals.py.
+The variance of the B drops alone would be far too wide: for a view without any effect most of it is R^2. How often
+intervals hold the truth is measured by benchmarks/intervals.py.
 """
 
 from __future__ import annotations
@@ -197,6 +196,10 @@ def view_importance(
     Ctrl-C keeps what is finished: the KeyboardInterrupt has it as its attribute ``importance``. What the numbers mean
     and when they mislead: docs/interpreting.md.
 
+    References
+    ----------
+    C. Nadeau, Y. Bengio, Inference for the generalization error, Machine Learning 52, 2003.
+
     Examples
     --------
     >>> import numpy as np
@@ -314,12 +317,16 @@ def _margins(drops: np.ndarray, trials: Sequence[Trial], k: int, confidence: flo
     if B < 2:
         return np.full(m, np.nan)
     drops = drops[used]
-    n, tested = len(trials[k].rows), len(np.unique(np.concatenate([trial.tests[0] for trial in trials[:k]])))
+    folds, n = trials[:k], len(trials[k].rows)
+    tested = len(np.unique(np.concatenate([fold.tests[0] for fold in folds])))
+    overlap = sum(len(fold.tests[0]) for fold in folds) / sum(len(fold.rows) for fold in folds)
     not_drawn = np.mean([sum(map(len, trial.tests)) for trial in trials[k:]])
     total = drops.mean(axis=1).var(axis=0, ddof=1)
     test = np.mean((drops[:, 0] - drops[:, 1]) ** 2, axis=0) / 4.0
     training = np.maximum(total - (1.0 - not_drawn / n) * test, 0.0)
-    return student.ppf(0.5 + 0.5 * confidence, B - 1) * np.sqrt(not_drawn / tested * test + training / k)
+    return student.ppf(0.5 + 0.5 * confidence, B - 1) * np.sqrt(
+        not_drawn / tested * test + (1.0 / k + overlap) * training
+    )
 
 
 def _learned(model: Any, members: Mapping[str, frozenset[str]]) -> tuple[np.ndarray, np.ndarray]:
