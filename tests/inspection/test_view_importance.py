@@ -267,6 +267,7 @@ def test_progress_is_shown_on_stderr(capsys):
         ({"n_jobs": 0}, "'n_jobs' parameter"),
         ({"verbose": -1}, "'verbose' parameter"),
         ({"random_state": "seed"}, "'random_state' parameter .* Got 'seed'"),
+        ({"groups": [1, 2]}, r"'groups' parameter of view_importance must be None or one group .* Got shape \(2,\)"),
         ({"cv": 1}, "'cv' parameter of view_importance"),
         ({"y": None}, "needs y"),
         ({"model": MKLOneClass(VIEWS)}, "must be MKLClassifier, .* Got MKLOneClass"),

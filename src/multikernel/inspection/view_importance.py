@@ -37,6 +37,7 @@ from multikernel.inspection.trials import (
     Trial,
     TrialResult,
     check_count,
+    check_groups,
     check_share,
     check_work,
     fitted_model,
@@ -223,6 +224,7 @@ def view_importance(
         model = fitted_model(owner, model, X, y)
     job, scorer = make_job(owner, model, X, y, scoring)
     members = _members(model, by)
+    groups = check_groups(owner, groups, len(job.y))
     splits = splits_of(owner, cv, job.y, is_classifier(job.base), job.X, groups)
     strata = _strata(job.y if is_classifier(job.base) else None, groups, len(job.y))
     trials = [Trial(train, [test]) for train, test in splits]
@@ -261,7 +263,7 @@ def _members(model: Any, by: str) -> dict[str, frozenset[str]]:
 def _strata(y: np.ndarray | None, groups: Any, n: int) -> list[list[np.ndarray]]:
     """Return what bootstraps draw: within each stratum, which is a class, sets of samples that stay together."""
     if groups is not None:
-        codes = np.unique(np.asarray(groups), return_inverse=True)[1].ravel()
+        codes = np.unique(groups, return_inverse=True)[1].ravel()
         return [[np.flatnonzero(codes == code) for code in range(codes.max() + 1)]]
     if y is None:
         return [[np.array([i]) for i in range(n)]]
