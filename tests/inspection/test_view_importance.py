@@ -160,10 +160,10 @@ def test_the_margin_is_test_and_training_variance():
     apart = rng.normal(scale=np.sqrt(s2 / n2), size=(B, 1))
     drops = (common + whole)[:, None] + np.stack([apart, -apart], axis=1)
     margin = _margins(drops, trials, k, 0.9, 1)
-    assert margin[0] == pytest.approx(1.645 * np.sqrt(s2 / n + v * (1 / k + 1 / (k - 1))), rel=0.03)
+    assert margin[0] == pytest.approx(1.645 * np.sqrt(s2 / n + v / k), rel=0.03)
     # half of the samples tested: twice the variance that is theirs
     one = _margins(drops, [engine.Trial(np.arange(n // 2, n), [np.arange(n // 2)]), trials[-1]], 1, 0.9, 1)
-    assert one[0] == pytest.approx(1.645 * np.sqrt(2 * s2 / n + 2 * v), rel=0.03)
+    assert one[0] == pytest.approx(1.645 * np.sqrt(2 * s2 / n + v), rel=0.03)
     assert np.isnan(_margins(drops[:1], trials, k, 0.9, 1)).all() and np.isnan(_margins(drops[:0], trials, k, 0.9, 1))
 
 
