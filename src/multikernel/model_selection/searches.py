@@ -27,19 +27,25 @@ from multikernel.training.core import Fit
 from multikernel.training.publish import Model
 
 
-# costs of the default grid, and its norms: few kernels, and all useful ones (docs/accuracy.md)
-COSTS, NORMS = (0.1, 1.0, 10.0, 100.0, 1000.0), (1.0, 2.0)
+# the default grid: costs, norms (few kernels, and all useful ones), and tubes in units of the deviation of y
+COSTS, NORMS, TUBES = (0.1, 1.0, 10.0, 100.0, 1000.0), (1.0, 2.0), (0.01, 0.1)
 _OR_NONE = {
     name: replace(RULES[name], none=True, text=f"None or {RULES[name].text}") for name in ("C", "norm", "epsilon")
 }
+_LOSSES = {
+    task: replace(rule, none=True, text=f"None, {rule.text}")
+    for task, rule in (("classes", CLASSIFIER_RULES["loss"]), ("numbers", REGRESSOR_RULES["loss"]))
+}
 
 
-def default_axes(search: Any) -> dict[str, list[float]]:
-    """Return the costs where none were given, and the norms where nothing was."""
+def default_grids(search: Any, losses: list[str]) -> list[dict[str, list]]:
+    """Return a grid of costs where none were given and, where nothing was, of norms and losses."""
     if search.C is not None or search.Cs is not None:
-        return {}
+        return [{}]
     norms = {} if search.norm is not None or search.norms is not None else {"norm": list(NORMS)}
-    return {"C": list(COSTS), **norms}
+    if search.loss is not None or search.losses is not None or not norms:
+        return [{"C": list(COSTS), **norms}]
+    return [{"C": list(COSTS), "loss": [loss], **norms} for loss in losses]
 
 
 @documented
@@ -52,13 +58,14 @@ class MKLClassifierCV(SearchCV, ProbabilityFace):
     Parameters
     ----------
     <kernels>
-    Cs, norms : list of float or None, default=None
-        Axes of the grid; None for the one value of `C` or `norm` or, where these are None too, the default grid: the
-        costs 0.1, 1, 10, 100 and 1000, and the norms 1 and 2. Where costs are given and no norms, the norm is 1.
+    Cs, norms, losses : list or None, default=None
+        Axes of the grid; None for the one value of `C`, `norm` or `loss`. Where neither costs nor `C` are given, the
+        costs are 0.1, 1, 10, 100 and 1000; where nothing is given, the norms are 1 and 2 and the losses "hinge" and
+        "squared". What is left out otherwise is as in `MKLClassifier`.
     <baselines, search, n_jobs, checkpoint>
-    norm, C : float or None, default=None
-        As those of `MKLClassifier`, without effect where `norms` or `Cs` are given.
-    loss, multiclass, output_kernels, fit_intercept, normalize, psd, solver, tol, max_iter, class_weight
+    norm, C, loss : float, float, str or Loss, or None, default=None
+        As those of `MKLClassifier`, without effect where `norms`, `Cs` or `losses` are given.
+    multiclass, output_kernels, fit_intercept, normalize, psd, solver, tol, max_iter, class_weight
         As those of `MKLClassifier`.
     <probability>
     gram, memory_limit
@@ -67,8 +74,8 @@ class MKLClassifierCV(SearchCV, ProbabilityFace):
     Attributes
     ----------
     <search_results>
-    C_, norm_ : float
-        The cost and norm of the choice.
+    C_, norm_, loss_ : float, float, str or Loss
+        The cost, norm and loss of the choice.
     best_estimator_ : MKLClassifier
         Trained on all samples; its attributes (``weights_``, ``duality_gap_``, ...) and methods are also those of the
         search.
@@ -101,6 +108,7 @@ class MKLClassifierCV(SearchCV, ProbabilityFace):
     _on_device = True
 
     _base = MKLClassifier
+    _axis_rules = MappingProxyType({"loss": CLASSIFIER_RULES["loss"]})
 
     def __init__(
         self,
@@ -108,6 +116,7 @@ class MKLClassifierCV(SearchCV, ProbabilityFace):
         *,
         Cs=None,
         norms=None,
+        losses=None,
         baselines=True,
         cv=None,
         scoring=None,
@@ -115,7 +124,7 @@ class MKLClassifierCV(SearchCV, ProbabilityFace):
         error_score=np.nan,
         norm=None,
         C=None,
-        loss="hinge",
+        loss=None,
         multiclass="joint",
         output_kernels=None,
         fit_intercept=True,
@@ -138,10 +147,10 @@ class MKLClassifierCV(SearchCV, ProbabilityFace):
     _set = MKLClassifier._set
 
     def _check_base(self) -> None:
-        check_parameters(self, **CLASSIFIER_RULES, **_OR_NONE)
+        check_parameters(self, gram=CLASSIFIER_RULES["gram"], **_OR_NONE, loss=_LOSSES["classes"])
 
-    def _default_axes(self, y):
-        return default_axes(self)
+    def _default_grids(self, y):
+        return default_grids(self, ["hinge"] if self.output_kernels is not None else ["hinge", "squared"])
 
     def _check_y(self, X, y):
         y = check_targets(self, X, y)
@@ -164,22 +173,23 @@ class MKLRegressorCV(SearchCV, RegressorFace):
     Parameters
     ----------
     <kernels>
-    Cs, norms, epsilons : list of float or None, default=None
-        Axes of the grid; None for the one value of `C`, `norm` or `epsilon` or, where these are None too, the default
-        grid: the costs 0.1, 1, 10, 100 and 1000, the norms 1 and 2, and a tube of 0.1; with the loss
-        "epsilon_insensitive" costs and tube are multiplied by the standard deviation of y, so that the unit of y does
-        not matter. Where costs are given, what is left out is as in `MKLRegressor`.
+    Cs, norms, losses, epsilons : list or None, default=None
+        Axes of the grid; None for the one value of `C`, `norm`, `loss` or `epsilon`. Where neither costs nor `C` are
+        given, the costs are 0.1, 1, 10, 100 and 1000, and `epsilon` 0.01 and 0.1; where nothing is given, the norms are
+        1 and 2 and the losses "epsilon_insensitive" and "squared". With the former costs and epsilons of the default
+        grid are multiplied by the standard deviation of y, so that the unit of y does not matter. What is left out
+        otherwise is as in `MKLRegressor`.
     <baselines, search, n_jobs, checkpoint>
-    norm, C, epsilon : float or None, default=None
-        As those of `MKLRegressor`, without effect where `norms`, `Cs` or `epsilons` are given.
-    loss, fit_intercept, normalize, psd, solver, tol, max_iter, gram, memory_limit
+    norm, C, epsilon, loss : float, float, float, str or Loss, or None, default=None
+        As those of `MKLRegressor`, without effect where `norms`, `Cs`, `epsilons` or `losses` are given.
+    fit_intercept, normalize, psd, solver, tol, max_iter, gram, memory_limit
         As those of `MKLRegressor`.
 
     Attributes
     ----------
     <search_results>
-    C_, norm_, epsilon_ : float
-        The cost, norm and half width of the tube of the choice.
+    C_, norm_, epsilon_, loss_ : float, float, float, str or Loss
+        The cost, norm, half width of the tube and loss of the choice.
     best_estimator_ : MKLRegressor
         Trained on all samples; its attributes (``weights_``, ``duality_gap_``, ...) and methods are also those of the
         search.
@@ -210,6 +220,7 @@ class MKLRegressorCV(SearchCV, RegressorFace):
     _on_device = True
 
     _base = MKLRegressor
+    _axis_rules = MappingProxyType({"loss": REGRESSOR_RULES["loss"]})
 
     def __init__(
         self,
@@ -217,6 +228,7 @@ class MKLRegressorCV(SearchCV, RegressorFace):
         *,
         Cs=None,
         norms=None,
+        losses=None,
         epsilons=None,
         baselines=True,
         cv=None,
@@ -225,7 +237,7 @@ class MKLRegressorCV(SearchCV, RegressorFace):
         error_score=np.nan,
         norm=None,
         C=None,
-        loss="epsilon_insensitive",
+        loss=None,
         epsilon=None,
         fit_intercept=True,
         normalize="variance",
@@ -243,17 +255,19 @@ class MKLRegressorCV(SearchCV, RegressorFace):
         self._store(locals())
 
     def _check_base(self) -> None:
-        check_parameters(self, **REGRESSOR_RULES, **_OR_NONE)
+        check_parameters(self, gram=REGRESSOR_RULES["gram"], **_OR_NONE, loss=_LOSSES["numbers"])
 
-    def _default_axes(self, y):
-        axes = default_axes(self)
-        if "C" in axes and self.epsilon is None and self.epsilons is None:
-            axes["epsilon"] = [self._base().epsilon]
-        if self.loss == "epsilon_insensitive" or isinstance(self.loss, EpsilonInsensitive):
-            # the same grid for y and any multiple of it
-            unit = float(np.std(y)) or 1.0
-            axes = {name: [float(value * (1.0 if name == "norm" else unit)) for value in axes[name]] for name in axes}
-        return axes
+    def _default_grids(self, y):
+        losses, unit, grids = ["squared"] if y.ndim > 1 else ["epsilon_insensitive", "squared"], float(np.std(y)), []
+        for grid in default_grids(self, losses):
+            loss = grid.get("loss", [self.loss or self._base().loss])[0]
+            if "C" in grid and (loss == "epsilon_insensitive" or isinstance(loss, EpsilonInsensitive)):
+                # the same grid for y and any multiple of it
+                grid["C"] = [C * (unit or 1.0) for C in grid["C"]]
+                if self.epsilon is None and self.epsilons is None:
+                    grid["epsilon"] = [tube * (unit or 1.0) for tube in TUBES]
+            grids.append(grid)
+        return grids
 
     def _check_y(self, X, y):
         return check_numbers(self, X, y)
