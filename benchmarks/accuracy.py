@@ -18,11 +18,6 @@ sqrt((1/J + n_test/n_train) var), J the number of splits.
 
 from __future__ import annotations
 
-import os
-
-for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
-    os.environ.setdefault(_name, "1")
-
 import argparse
 import json
 import time
@@ -55,6 +50,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR
 from tasks import wave_samples
+from threadpoolctl import threadpool_limits
 
 SPLITS, LARGEST, FEWEST = 10, 1000, 8
 TABULAR = (
@@ -230,7 +226,7 @@ def table(rows: list[dict], names, rivals: tuple[str, ...], title: str, unit: fl
         return []
     contestants = ("MKL", *rivals)
     lines = [f"### {title}", ""]
-    lines.append(f"| set | n | classes | views | {' | '.join(contestants)} | MKL − {rivals[0]} | |")
+    lines.append(f"| set | n | classes | views | {' | '.join(contestants)} | MKL minus {rivals[0]} | |")
     lines.append("| --- " * (6 + len(contestants)) + "|")
     ranks, means, worse = [], [], []
     for name in names:
@@ -296,7 +292,9 @@ def main(arguments: list[str] | None = None) -> None:
             for job in jobs_of(names, min(given.splits, 2) if given.quick else given.splits)[shard::of]:
                 if job in done or time.monotonic() - began > given.seconds:
                     continue
-                file.write(json.dumps(run(*job)) + "\n")
+                with threadpool_limits(1):
+                    row = run(*job)
+                file.write(json.dumps(row) + "\n")
                 file.flush()
     if given.report or of == 1:
         text = report(read(folder))

@@ -275,7 +275,7 @@ class SearchCV(BaseMKL):
         else:
             self.best_index_ = int(self.cv_results_["rank_test_score"].argmin())
         self.best_score_ = self.cv_results_["mean_test_score"][self.best_index_]
-        self.best_params_ = dict(points[self.best_index_])
+        self.best_params_ = dict(points[int(self.best_index_)])
         for name in set(AXES.values()) & set(self.get_params(deep=False)):
             setattr(self, f"{name}_", self.best_params_.get(name, getattr(job.base, name)))
         if getattr(self, "baselines", False):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
@@ -21,14 +22,10 @@ from multikernel.estimators.validation import (
     check_parameters,
     check_targets,
 )
-from multikernel.losses import EpsilonInsensitive
 from multikernel.model_selection.search import SearchCV
 from multikernel.training.core import Fit
 from multikernel.training.publish import Model
 
-
-# the default grid: costs, norms (few kernels, and all useful ones), and tubes in units of the deviation of y
-COSTS, NORMS, TUBES = (0.1, 1.0, 10.0, 100.0, 1000.0), (1.0, 2.0), (0.01, 0.1)
 _OR_NONE = {
     name: replace(RULES[name], none=True, text=f"None or {RULES[name].text}") for name in ("C", "norm", "epsilon")
 }
@@ -38,14 +35,24 @@ _LOSSES = {
 }
 
 
-def default_grids(search: Any, losses: list[str]) -> list[dict[str, list]]:
-    """Return a grid of costs where none were given and, where nothing was, of norms and losses."""
+def default_grids(
+    search: Any, losses: Sequence[str], Cs: Sequence[float] = (0.1, 1.0, 10.0, 100.0, 1000.0),
+    norms: Sequence[float] = (1.0, 2.0),
+) -> list[dict[str, list]]:  # fmt: skip
+    """Return a grid of costs where none were given and, where nothing was, of norms and losses (docs/accuracy.md)."""
     if search.C is not None or search.Cs is not None:
         return [{}]
-    norms = {} if search.norm is not None or search.norms is not None else {"norm": list(NORMS)}
-    if search.loss is not None or search.losses is not None or not norms:
-        return [{"C": list(COSTS), **norms}]
-    return [{"C": list(COSTS), "loss": [loss], **norms} for loss in losses]
+    grid = {"C": list(Cs)}
+    if search.norm is None and search.norms is None:
+        grid["norm"] = list(norms)
+        if search.loss is None and search.losses is None:
+            return [{**grid, "loss": [loss]} for loss in losses]
+    return [grid]
+
+
+def in_deviations(grid: dict[str, list], unit: float, tubes: Sequence[float] = (0.01, 0.1)) -> dict[str, list]:
+    """Return a grid with costs and tubes in a unit of the targets: the same for y and any multiple of it."""
+    return {**grid, "C": [C * unit for C in grid["C"]], "epsilon": [tube * unit for tube in tubes]}
 
 
 @documented
@@ -258,15 +265,14 @@ class MKLRegressorCV(SearchCV, RegressorFace):
         check_parameters(self, gram=REGRESSOR_RULES["gram"], **_OR_NONE, loss=_LOSSES["numbers"])
 
     def _default_grids(self, y):
-        losses, unit, grids = ["squared"] if y.ndim > 1 else ["epsilon_insensitive", "squared"], float(np.std(y)), []
-        for grid in default_grids(self, losses):
+        grids = default_grids(self, ["squared"] if y.ndim > 1 else ["epsilon_insensitive", "squared"])
+        unit, given = float(np.std(y)) or 1.0, self.epsilon is not None or self.epsilons is not None
+        for j, grid in enumerate(grids):
             loss = grid.get("loss", [self.loss or self._base().loss])[0]
-            if "C" in grid and (loss == "epsilon_insensitive" or isinstance(loss, EpsilonInsensitive)):
-                # the same grid for y and any multiple of it
-                grid["C"] = [C * (unit or 1.0) for C in grid["C"]]
-                if self.epsilon is None and self.epsilons is None:
-                    grid["epsilon"] = [tube * (unit or 1.0) for tube in TUBES]
-            grids.append(grid)
+            if "C" in grid and loss == "epsilon_insensitive":
+                grids[j] = in_deviations(grid, unit)
+                if given:
+                    del grids[j]["epsilon"]
         return grids
 
     def _check_y(self, X, y):

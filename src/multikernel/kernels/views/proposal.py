@@ -43,8 +43,8 @@ def make_views(data: Any, groups: Any = None, *, verbose: bool = True) -> Views:
     kernel        a KernelStack                                 none                          each of its kernels
     ============= ============================================= ============================= =======================
 
-    Gaussians have a quarter, half, once, twice and four times the median distance as their length. The weighted degree kernel is proposed
-    where all sequences have one length.
+    Gaussians have a quarter, half, once, twice and four times the median distance as their length. The weighted degree
+    kernel is proposed where all sequences have one length.
 
     Parameters
     ----------
