@@ -119,7 +119,10 @@ def run_fit(
         "score": float(model.best_score_),
         "score_name": scoring or ("accuracy" if found == "classification" else "r2"),
         "score_error": float(model.cv_results_["std_test_score"][model.best_index_] / np.sqrt(cv)),
-        "chosen": {name: float(value) for name, value in model.best_params_.items()},
+        "chosen": {
+            name: value if isinstance(value, str) else float(value) for name, value in model.best_params_.items()
+        },
+        "mix_gain": None if model.mix_gain_ is None else str(model.mix_gain_),
         **describe(model),
         "finished": FINISHED.issuperset(model.model_.status),
         "model": None if out is None else str(out),
