@@ -67,7 +67,7 @@ def test_fit_says_what_it_used_and_saves_a_model(folder, tmp_path):
         "relative duality gap", f"Saved to {path}",
     ):  # fmt: skip
         assert text in result.stdout, text
-    assert "Reading" in result.stderr and "6 of 6 fits" in result.stderr and "Reading" not in result.stdout
+    assert "Reading" in result.stderr and "72 of 72 fits" in result.stderr and "Reading" not in result.stdout
     frame = pd.read_csv(folder / "data.csv")
     assert multikernel.load(path).score(frame, frame["y"]) > 0.8
 

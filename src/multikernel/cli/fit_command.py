@@ -103,7 +103,8 @@ def run_fit(
     model = (MKLClassifierCV if found == "classification" else MKLRegressorCV)(entries, **given, **options)
     points = len(given["Cs"]) * len(given["norms"])
     tell(
-        f"Training {len(entries)} kernels on {len(frame)} samples: {points} settings in {cv} folds, then on all samples"
+        f"Training {len(entries)} kernels on {len(frame)} samples: {points} settings and their baselines in {cv} folds, "
+        "then the best on all samples"
     )
     whole = Pipeline([("table", encoder), ("model", model)]).fit(frame, values)
     if out is not None:

@@ -34,7 +34,7 @@ def make_views(data: Any, groups: Any = None, *, verbose: bool = True) -> Views:
     ============= ============================================= ============================= =======================
     numeric       numbers                                       mean 0, variance 1            Gaussians, linear
     binary        zeros and ones only                           none                          Tanimoto, linear
-    counts        whole numbers, nine of ten of them zero       tf-idf, length 1              Gaussian, linear
+    counts        whole numbers, most zero, some in each column tf-idf, length 1              Gaussian, linear
     dense counts  the same, with missing values                 log(1 + x), then as numeric   Gaussians, linear
     categorical   columns of a data frame that are no numbers   a column for each category    Gaussians, linear
     mixed         categories and numbers                        both of these                 Gaussians, linear
@@ -171,7 +171,9 @@ def _propose(view: View) -> View:
     whole = len(values) > 0 and values.min() >= 0 and not np.any(values % 1)
     if whole and values.max() <= 1:
         return replace(view, kind="binary", kernels=[Tanimoto(), Linear()])
-    if whole and values.max() > 2 and 10 * np.count_nonzero(values) < np.prod(samples.shape):
+    # a column of numbers, such as an amount beside indicators of categories, has no zeros
+    most = np.max((samples != 0).sum(axis=0))
+    if whole and values.max() > 2 and 2 * np.count_nonzero(values) < np.prod(samples.shape) and most < samples.shape[0]:
         if not view.gaps():
             return replace(view, kind="counts", encoder=TermEncoder(), kernels=[*gaussian, Linear()])
         return replace(view, kind="dense counts", encoder=ColumnEncoder(logarithm=True), kernels=[*widths, Linear()])
