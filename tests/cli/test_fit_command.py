@@ -67,7 +67,7 @@ def test_fit_says_what_it_used_and_saves_a_model(folder, tmp_path):
         "relative duality gap", f"Saved to {path}",
     ):  # fmt: skip
         assert text in result.stdout, text
-    assert "Reading" in result.stderr and "6 of 6 fits" in result.stderr and "Reading" not in result.stdout
+    assert "Reading" in result.stderr and "72 of 72 fits" in result.stderr and "Reading" not in result.stdout
     frame = pd.read_csv(folder / "data.csv")
     assert multikernel.load(path).score(frame, frame["y"]) > 0.8
 
@@ -128,7 +128,8 @@ def test_the_config_file_and_checkpoints(folder, tmp_path):
     out = tmp_path / "model.mk"
     arguments = ["fit", folder / "data.csv", "--config", tmp_path / "fit.toml", "--quiet", "--out", out, "--resume"]
     report = json.loads(run(*arguments).stdout)
-    assert report["chosen"] == {"C": 1.0, "norm": 2.0} and list(report["columns"]) == ["rna"]
+    assert report["chosen"] == {"C": 1.0, "kernel": "rna: rbf, width x 2"} and list(report["columns"]) == ["rna"]
+    assert report["mix_gain"].endswith("the search chose the kernel 'rna: rbf, width x 2' alone.")
     assert not (tmp_path / "model.mk.state").exists()
     assert json.loads(run(*arguments, "--C", "10").stdout)["chosen"]["C"] == 10.0
     (tmp_path / "fit.json").write_text('{"targett": "y"}')

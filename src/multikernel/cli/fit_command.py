@@ -103,7 +103,8 @@ def run_fit(
     model = (MKLClassifierCV if found == "classification" else MKLRegressorCV)(entries, **given, **options)
     points = len(given["Cs"]) * len(given["norms"])
     tell(
-        f"Training {len(entries)} kernels on {len(frame)} samples: {points} settings in {cv} folds, then on all samples"
+        f"Training {len(entries)} kernels on {len(frame)} samples: {points} settings and their baselines in {cv} "
+        "folds, then the best on all samples"
     )
     whole = Pipeline([("table", encoder), ("model", model)]).fit(frame, values)
     if out is not None:
@@ -119,7 +120,12 @@ def run_fit(
         "score": float(model.best_score_),
         "score_name": scoring or ("accuracy" if found == "classification" else "r2"),
         "score_error": float(model.cv_results_["std_test_score"][model.best_index_] / np.sqrt(cv)),
-        "chosen": {name: float(value) for name, value in model.best_params_.items()},
+        "chosen": {
+            # JSON has no infinity, the norm of the plain sum
+            name: str(value) if isinstance(value, str) or np.isinf(value) else float(value)
+            for name, value in model.best_params_.items()
+        },
+        "mix_gain": None if model.mix_gain_ is None else str(model.mix_gain_),
         **describe(model),
         "finished": FINISHED.issuperset(model.model_.status),
         "model": None if out is None else str(out),

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
@@ -13,6 +16,7 @@ from multikernel.estimators.docstrings import documented
 from multikernel.estimators.m3k import FINITE_NORM, M3KClassifier, check_margin_parameters, set_margin_attributes
 from multikernel.estimators.regressor import REGRESSOR_RULES, MKLRegressor, RegressorFace
 from multikernel.estimators.validation import (
+    RULES,
     Samples,
     check_numbers,
     check_parameters,
@@ -21,6 +25,34 @@ from multikernel.estimators.validation import (
 from multikernel.model_selection.search import SearchCV
 from multikernel.training.core import Fit
 from multikernel.training.publish import Model
+
+_OR_NONE = {
+    name: replace(RULES[name], none=True, text=f"None or {RULES[name].text}") for name in ("C", "norm", "epsilon")
+}
+_LOSSES = {
+    task: replace(rule, none=True, text=f"None, {rule.text}")
+    for task, rule in (("classes", CLASSIFIER_RULES["loss"]), ("numbers", REGRESSOR_RULES["loss"]))
+}
+
+
+def default_grids(
+    search: Any, losses: Sequence[str], Cs: Sequence[float] = (0.1, 1.0, 10.0, 100.0, 1000.0),
+    norms: Sequence[float] = (1.0, 2.0),
+) -> list[dict[str, list]]:  # fmt: skip
+    """Return a grid of costs where none were given and, where nothing was, of norms and losses (docs/accuracy.md)."""
+    if search.C is not None or search.Cs is not None:
+        return [{}]
+    grid = {"C": list(Cs)}
+    if search.norm is None and search.norms is None:
+        grid["norm"] = list(norms)
+        if search.loss is None and search.losses is None:
+            return [{**grid, "loss": [loss]} for loss in losses]
+    return [grid]
+
+
+def in_deviations(grid: dict[str, list], unit: float, tubes: Sequence[float] = (0.01, 0.1)) -> dict[str, list]:
+    """Return a grid with costs and tubes in a unit of the targets: the same for y and any multiple of it."""
+    return {**grid, "C": [C * unit for C in grid["C"]], "epsilon": [tube * unit for tube in tubes]}
 
 
 @documented
@@ -33,21 +65,24 @@ class MKLClassifierCV(SearchCV, ProbabilityFace):
     Parameters
     ----------
     <kernels>
-    Cs, norms : list of float or None, default=None
-        Axes of the grid; None for the one value of `C` or `norm`.
-    <search, n_jobs, checkpoint>
-    norm, C : float
-        As those of `MKLClassifier`, without effect where `norms` or `Cs` are given.
-    loss, multiclass, output_kernels, fit_intercept, normalize, psd, solver, tol, max_iter, class_weight
+    Cs, norms, losses : list or None, default=None
+        Axes of the grid; None for the one value of `C`, `norm` or `loss`. Where neither costs nor `C` are given, the
+        costs are 0.1, 1, 10, 100 and 1000; where nothing is given, the norms are 1 and 2 and the losses "hinge" and
+        "squared". What is left out otherwise is as in `MKLClassifier`.
+    <baselines, search, n_jobs, checkpoint>
+    norm, C, loss : float, float, str or Loss, or None, default=None
+        As those of `MKLClassifier`, without effect where `norms`, `Cs` or `losses` are given.
+    multiclass, output_kernels, fit_intercept, normalize, psd, solver, tol, max_iter, class_weight
         As those of `MKLClassifier`.
+    <probability>
     gram, memory_limit
         As those of `MKLClassifier`.
 
     Attributes
     ----------
     <search_results>
-    C_, norm_ : float
-        The cost and norm of the choice.
+    C_, norm_, loss_ : float, float, str or Loss
+        The cost, norm and loss of the choice.
     best_estimator_ : MKLClassifier
         Trained on all samples; its attributes (``weights_``, ``duality_gap_``, ...) and methods are also those of the
         search.
@@ -71,8 +106,8 @@ class MKLClassifierCV(SearchCV, ProbabilityFace):
     >>> X = rng.normal(size=(90, 3))
     >>> y = np.where(X[:, 0] ** 2 + X[:, 1] ** 2 > 1.4, "far", "near")
     >>> search = MKLClassifierCV(Cs=[0.01, 1.0, 100.0], norms=[1.0, 2.0], cv=3).fit(X, y)
-    >>> sorted(search.best_params_), search.weights_path_.shape
-    (['C', 'norm'], (3, 6, 5))
+    >>> search.best_params_["C"] in (1.0, 100.0), search.weights_path_.shape   # 6 points, 3 sums, 15 single kernels
+    (True, (3, 24, 5))
     >>> bool(search.best_score_ > 0.8), search.predict([[0.0, 0.0, 0.0]])
     (True, array(['near'], dtype='<U4'))
     """
@@ -80,6 +115,7 @@ class MKLClassifierCV(SearchCV, ProbabilityFace):
     _on_device = True
 
     _base = MKLClassifier
+    _axis_rules = MappingProxyType({"loss": CLASSIFIER_RULES["loss"]})
 
     def __init__(
         self,
@@ -87,16 +123,19 @@ class MKLClassifierCV(SearchCV, ProbabilityFace):
         *,
         Cs=None,
         norms=None,
+        losses=None,
+        baselines=True,
         cv=None,
         scoring=None,
         refit=True,
         error_score=np.nan,
-        norm=1.0,
-        C=1.0,
-        loss="hinge",
+        norm=None,
+        C=None,
+        loss=None,
         multiclass="joint",
         output_kernels=None,
         fit_intercept=True,
+        probability=False,
         normalize="variance",
         psd="error",
         solver="auto",
@@ -115,7 +154,10 @@ class MKLClassifierCV(SearchCV, ProbabilityFace):
     _set = MKLClassifier._set
 
     def _check_base(self) -> None:
-        check_parameters(self, **CLASSIFIER_RULES)
+        check_parameters(self, gram=CLASSIFIER_RULES["gram"], **_OR_NONE, loss=_LOSSES["classes"])
+
+    def _default_grids(self, y):
+        return default_grids(self, ["hinge"] if self.output_kernels is not None else ["hinge", "squared"])
 
     def _check_y(self, X, y):
         y = check_targets(self, X, y)
@@ -138,19 +180,23 @@ class MKLRegressorCV(SearchCV, RegressorFace):
     Parameters
     ----------
     <kernels>
-    Cs, norms, epsilons : list of float or None, default=None
-        Axes of the grid; None for the one value of `C`, `norm` or `epsilon`.
-    <search, n_jobs, checkpoint>
-    norm, C, epsilon : float
-        As those of `MKLRegressor`, without effect where `norms`, `Cs` or `epsilons` are given.
-    loss, fit_intercept, normalize, psd, solver, tol, max_iter, gram, memory_limit
+    Cs, norms, losses, epsilons : list or None, default=None
+        Axes of the grid; None for the one value of `C`, `norm`, `loss` or `epsilon`. Where neither costs nor `C` are
+        given, the costs are 0.1, 1, 10, 100 and 1000, and `epsilon` 0.01 and 0.1; where nothing is given, the norms are
+        1 and 2 and the losses "epsilon_insensitive" and "squared". With the former costs and epsilons of the default
+        grid are multiplied by the standard deviation of y, so that the unit of y does not matter. What is left out
+        otherwise is as in `MKLRegressor`.
+    <baselines, search, n_jobs, checkpoint>
+    norm, C, epsilon, loss : float, float, float, str or Loss, or None, default=None
+        As those of `MKLRegressor`, without effect where `norms`, `Cs`, `epsilons` or `losses` are given.
+    fit_intercept, normalize, psd, solver, tol, max_iter, gram, memory_limit
         As those of `MKLRegressor`.
 
     Attributes
     ----------
     <search_results>
-    C_, norm_, epsilon_ : float
-        The cost, norm and half width of the tube of the choice.
+    C_, norm_, epsilon_, loss_ : float, float, float, str or Loss
+        The cost, norm, half width of the tube and loss of the choice.
     best_estimator_ : MKLRegressor
         Trained on all samples; its attributes (``weights_``, ``duality_gap_``, ...) and methods are also those of the
         search.
@@ -174,13 +220,14 @@ class MKLRegressorCV(SearchCV, RegressorFace):
     >>> X = rng.uniform(-2, 2, size=(80, 2))
     >>> y = np.sin(2 * X[:, 0]) + 0.05 * rng.normal(size=80)
     >>> search = MKLRegressorCV(Cs=[0.1, 1.0, 10.0], epsilons=[0.01, 0.1], cv=3).fit(X, y)
-    >>> sorted(search.best_params_), search.norm_, bool(search.best_score_ > 0.7)
-    (['C', 'epsilon'], 1.0, True)
+    >>> search.best_params_["C"] == search.C_, bool(search.best_score_ > 0.7)
+    (True, True)
     """
 
     _on_device = True
 
     _base = MKLRegressor
+    _axis_rules = MappingProxyType({"loss": REGRESSOR_RULES["loss"]})
 
     def __init__(
         self,
@@ -188,15 +235,17 @@ class MKLRegressorCV(SearchCV, RegressorFace):
         *,
         Cs=None,
         norms=None,
+        losses=None,
         epsilons=None,
+        baselines=True,
         cv=None,
         scoring=None,
         refit=True,
         error_score=np.nan,
-        norm=1.0,
-        C=1.0,
-        loss="epsilon_insensitive",
-        epsilon=0.1,
+        norm=None,
+        C=None,
+        loss=None,
+        epsilon=None,
         fit_intercept=True,
         normalize="variance",
         psd="error",
@@ -213,7 +262,18 @@ class MKLRegressorCV(SearchCV, RegressorFace):
         self._store(locals())
 
     def _check_base(self) -> None:
-        check_parameters(self, **REGRESSOR_RULES)
+        check_parameters(self, gram=REGRESSOR_RULES["gram"], **_OR_NONE, loss=_LOSSES["numbers"])
+
+    def _default_grids(self, y):
+        grids = default_grids(self, ["squared"] if y.ndim > 1 else ["epsilon_insensitive", "squared"])
+        unit, given = float(np.std(y)) or 1.0, self.epsilon is not None or self.epsilons is not None
+        for j, grid in enumerate(grids):
+            loss = grid.get("loss", [self.loss or self._base().loss])[0]
+            if "C" in grid and loss == "epsilon_insensitive":
+                grids[j] = in_deviations(grid, unit)
+                if given:
+                    del grids[j]["epsilon"]
+        return grids
 
     def _check_y(self, X, y):
         return check_numbers(self, X, y)
