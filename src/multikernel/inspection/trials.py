@@ -232,7 +232,8 @@ def run_trial(
 def score_fits(job: Job, fits: Mapping[int, Fit], prepared: Prepared, samples: Samples, test: np.ndarray) -> FoldResult:
     """Return the scores of fits on test samples, by their numbers among the points of the job."""
     empty = np.full(len(job.points), np.nan)
-    result = FoldResult(empty, empty.copy(), empty.copy(), [None] * len(empty), [])
+    nothing: list = [None] * len(empty)
+    result = FoldResult(empty, empty.copy(), empty.copy(), nothing, [], nothing.copy())
     score_models(job, result, {i: (publish(fit), fit) for i, fit in fits.items()}, prepared, samples, test)
     return result
 
