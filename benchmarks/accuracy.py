@@ -225,9 +225,10 @@ def verdict(mean: float, error: float) -> str:
 def table(rows: list[dict], names, rivals: tuple[str, ...], title: str, unit: float) -> list[str]:
     """Return a table of some sets and the sentences below it."""
     found, about = compared(rows), {row["set"]: row for row in rows}
-    names = [name for name in names if name in found and {"MKL", *rivals} <= found[name].keys()]
+    names = [name for name in names if name in found]
     if not names:
         return []
+    rivals = tuple(who for who in rivals if all(who in found[name] for name in names))
     contestants = ("MKL", *rivals)
     lines = [f"### {title}", ""]
     lines.append(f"| set | n | classes | views | {' | '.join(contestants)} | MKL minus {rivals[0]} | |")
