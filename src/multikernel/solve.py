@@ -99,7 +99,7 @@ def solve(
                 if best.converged or step.settled:
                     status = SETTLED
                     break
-                # where the weights are known, or rounding alone leaves a larger gap than was asked for, cuts do not help
+                # where weights are known, or rounding alone leaves a larger gap than was asked for, cuts do not help
                 no_cuts = problem.mixing.is_fixed or now.rounding > tol * now.size
                 patience = 1 if no_cuts else problem.gram.n_kernels + 4
                 if step.done or best.idle >= STALL * patience:
