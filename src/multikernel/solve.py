@@ -99,8 +99,9 @@ def solve(
                 if best.converged or step.settled:
                     status = SETTLED
                     break
-                # where rounding alone leaves a larger gap than was asked for, cuts do not help
-                patience = 1 if now.rounding > tol * now.size else problem.gram.n_kernels + 4
+                # where weights are known, or rounding alone leaves a larger gap than was asked for, cuts do not help
+                no_cuts = problem.mixing.is_fixed or now.rounding > tol * now.size
+                patience = 1 if no_cuts else problem.gram.n_kernels + 4
                 if step.done or best.idle >= STALL * patience:
                     status = STALLED
                     break

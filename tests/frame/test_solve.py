@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, count, repeat
 from typing import ClassVar
 
@@ -14,7 +14,7 @@ import pytest
 from multikernel.certificate import Best, Certificate
 from multikernel.gram.dense import DenseGram
 from multikernel.machines.svc import SVC
-from multikernel.mixing.norms import Simplex
+from multikernel.mixing.norms import Simplex, mixing_for
 from multikernel.problem import Point, Problem, Start
 from multikernel.solve import solve
 from multikernel.solvers import Solver
@@ -183,6 +183,13 @@ def test_a_run_without_progress_stalls_after_steps_in_proportion_to_the_kernels_
     # progress begins the count anew
     late = (stay(),) * (steps[1].n_iter - 1) + (lambda point: Step(lower=0.5 * point.certificate.upper),)
     assert solve(make_problem(1), Scripted(late), tol=1e-9, max_iter=10_000).n_iter == 2 * steps[1].n_iter
+
+
+def test_weights_that_are_known_need_no_cuts_before_a_run_stalls():
+    problem = make_problem(6)
+    known = replace(problem, mixing=mixing_for(np.inf))
+    runs = [solve(each, Scripted(), tol=1e-9, max_iter=10_000) for each in (problem, known)]
+    assert [each.status for each in runs] == ["stalled"] * 2 and runs[0].n_iter == 10 * runs[1].n_iter
 
 
 def test_defaults_are_a_thousandth_and_five_hundred_steps():

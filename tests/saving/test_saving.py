@@ -5,6 +5,7 @@ import json
 import pickle
 import warnings
 import zipfile
+from collections import UserList
 
 import numpy as np
 import pytest
@@ -25,6 +26,7 @@ from multikernel import MKLClassifier, MKLClassifierCV, MKLRegressor, TwoStageCl
 from multikernel.kernels import RBF, Linear
 from multikernel.losses import Huber
 from multikernel.saving.container import read_container
+from multikernel.saving.encoder import CannotSave, encode
 
 METHODS = ("predict", "decision_function", "predict_proba", "predict_log_proba", "transform", "score_samples")
 RNG = np.random.default_rng(0)
@@ -202,6 +204,17 @@ def test_pipelines(tmp_path):
     frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "word": np.where(X[:, 2] > 0, "x", "z")})
     steps = ColumnTransformer([("n", StandardScaler(), ["a", "b"]), ("w", OneHotEncoder(), ["word"])])
     round_trip(make_pipeline(steps, MKLClassifier([("n", RBF(), [0, 1]), Linear()])).fit(frame, Y), frame, tmp_path)
+
+
+def test_lists_of_scikit_learn_are_lists_and_others_are_refused():
+    class Columns(UserList):
+        """As ColumnTransformer of scikit-learn 1.6 has them."""
+
+    columns = Columns([1, "a"])
+    with pytest.raises(CannotSave, match=r"cannot hold an object of type .*Columns"):
+        encode(columns, False)
+    Columns.__module__ = "sklearn.compose"
+    assert encode(columns, False)[0]["root"] == [1, "a"]
 
 
 def test_float32_halves_the_file_and_keeps_numbers_out_of_its_range(tmp_path):

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import base64
 import math
+from collections import UserList
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass, replace
 from pathlib import PurePath
@@ -209,12 +210,20 @@ def _csr(encoder: Encoder, value: Any) -> Any:
     return {"csr": [list(matrix.shape), isinstance(value, sparse.sparray), *parts]}
 
 
+def _list(encoder: Encoder, value: UserList) -> Any:
+    # ColumnTransformer of scikit-learn 1.6 keeps columns in a list of its own, which warns when it is read
+    if not type(value).__module__.startswith("sklearn."):
+        raise CannotSave(_refusal(value))
+    return encoder.encode(list(value.data))
+
+
 # in this order: NumPy's numbers and texts are also Python's
 _WRITERS: tuple[tuple[type | tuple[type, ...], Callable[[Encoder, Any], Any]], ...] = (
     (np.ndarray, Encoder.array),
     (np.generic, lambda encoder, value: {"number": [value.dtype.str, encoder.encode(value.item())]}),
     (tuple, lambda encoder, value: {"tuple": [encoder.encode(each) for each in value]}),
     (Mapping, _dict),
+    (UserList, _list),
     ((set, frozenset), lambda encoder, value: {"set": [encoder.encode(each) for each in sorted(value, key=repr)]}),
     (slice, lambda encoder, value: {"slice": [encoder.encode(each) for each in (value.start, value.stop, value.step)]}),
     (range, lambda encoder, value: {"range": [value.start, value.stop, value.step]}),
