@@ -1,4 +1,4 @@
-"""Writing tables and pictures of what was learned; axes to draw on."""
+"""Writing tables and pictures of what was learned."""
 
 from __future__ import annotations
 
@@ -55,12 +55,3 @@ def save_figure(figure: Any, path: Path) -> None:
 
     figure.savefig(path, dpi=160)
     plt.close(figure)
-
-
-def new_axes(ax: Any, size: tuple[float, float]) -> Any:
-    """Return the axes given, or those of a new figure of this size in inches."""
-    if ax is not None:
-        return ax
-    import matplotlib.pyplot as plt
-
-    return plt.subplots(figsize=size, layout="constrained")[1]
