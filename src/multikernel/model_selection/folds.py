@@ -288,11 +288,11 @@ def run_fold(job: Job, rows: np.ndarray, test: np.ndarray, fold: int = 0) -> Fol
                 gap = float(max(models[i][0].gap))
                 job.tell({"done": done, "fold": fold, "params": dict(job.points[i]), "gap": gap})
     if models:
-        _score(job, result, models, prepared, samples, test)
+        score_models(job, result, models, prepared, samples, test)
     return result
 
 
-def _score(
+def score_models(
     job: Job,
     result: FoldResult,
     models: Mapping[int, tuple[Model, Fit]],
