@@ -103,6 +103,48 @@ class KernelComparisonDisplay:
             name = getattr(check_scoring(base, scoring), "__name__", "score")
         return cls([name for name, _, _ in jobs], values, name).plot(**options)
 
+    @classmethod
+    def from_search(cls, search: Any, **options: Any) -> KernelComparisonDisplay:
+        """Draw what a fitted search with ``baselines=True`` found on its folds, each at its own best C.
+
+        Parameters
+        ----------
+        search : MKLClassifierCV or MKLRegressorCV
+            Fitted.
+        **options
+            As of `plot`.
+
+        Returns
+        -------
+        KernelComparisonDisplay
+            The display.
+        """
+        found = cls.scores_of(search)
+        if found is None:
+            raise ValueError(
+                f"{cls.__name__}.from_search needs a fitted search with baselines=True. Got {type(search).__name__} "
+                "without baselines: from_estimator computes them."
+            )
+        return cls(*found).plot(**options)
+
+    @staticmethod
+    def scores_of(search: Any) -> tuple[list[str], np.ndarray, str] | None:
+        """Return names, scores (m, n_splits) and the name of the score from a fitted search; None without baselines."""
+        results = getattr(search, "cv_results_", None)
+        if results is None:
+            return None
+        best: dict[str, int] = {}
+        for i, point in enumerate(results["params"]):
+            name = point.get("kernel", SUM if np.isinf(point.get("norm", 1.0)) else MIX)
+            if name not in best or results["mean_test_score"][i] > results["mean_test_score"][best[name]]:
+                best[name] = i
+        names = [MIX, SUM, *[name for name in best if name not in (MIX, SUM)]]
+        if not {MIX, SUM} <= set(best):
+            return None
+        scores = [[results[f"split{s}_test_score"][best[name]] for s in range(search.n_splits_)] for name in names]
+        default = "accuracy" if is_classifier(search) else "r2"
+        return names, np.array(scores), search.scoring if isinstance(search.scoring, str) else default
+
     def plot(self, *, ax: Any = None, max_rows: int = 30) -> KernelComparisonDisplay:
         """Draw the scores: first the mix and the sum, then the kernels, the best first.
 

@@ -64,7 +64,7 @@ class ImportanceDisplay:
         ImportanceDisplay
             The display.
         """
-        from multikernel.inspection import view_importance
+        from multikernel.inspection.view_importance import view_importance
 
         return cls(view_importance(estimator, X, y, **options)).plot(ax=ax, max_rows=max_rows)
 

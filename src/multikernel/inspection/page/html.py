@@ -64,37 +64,49 @@ def number(value: Any, form: str = ".3f", key: str | None = None) -> Html:
 
     Examples
     --------
-    >>> number(0.123456, key="gap"), number(None), number(7, "d")
-    ('<data value="0.123456" data-key="gap">0.123</data>', '–', '<data value="7">7</data>')
+    >>> number(0.123456, key="gap"), number(-1e-9), len(number(None))
+    ('<data value="0.123456" data-key="gap">0.123</data>', '<data value="-1e-09">0.000</data>', 1)
     """
     if value is None or not math.isfinite(value):
-        return Html("–")
+        return Html("\N{EN DASH}")
     plain = value.item() if isinstance(value, np.generic) else value
-    return tag("data", format(plain, form).replace("-", "\N{MINUS SIGN}"), value=repr(plain), data_key=key)
+    text = format(plain, form)
+    # no minus before what is rounded to zero
+    text = text.lstrip("-") if not text.strip("-+0.") else text.replace("-", "\N{MINUS SIGN}")
+    return tag("data", text, value=repr(plain), data_key=key)
 
 
-def table(caption: Any, columns: Sequence[Column], rows: Sequence[Sequence[Any]], *, sortable: bool = True) -> Html:
+def table(caption: str, columns: Sequence[Column], rows: Sequence[Sequence[Any]], *, sortable: bool = True) -> Html:
     """Return a table in a box that scrolls by itself; the first cell of each row is its heading.
 
     The script of the page makes the headings of a sortable table into buttons.
     """
+    # a column of texts is aligned to the left
+    words = ["text" if rows and not _is_number(rows[0][j]) else None for j in range(len(columns))]
     head = [
-        tag("th", each.heading, scope="col", data_tip=each.tip or None, tabindex=0 if each.tip and not sortable else None)
-        for each in columns
+        tag("th", each.heading, scope="col", class_=words[j], data_tip=each.tip or None,
+            tabindex=0 if each.tip and not sortable else None)
+        for j, each in enumerate(columns)
+    ]  # fmt: skip
+    body = [
+        tag("tr", tag("th", row[0], scope="row"), *[tag("td", row[j], class_=words[j]) for j in range(1, len(row))])
+        for row in rows
     ]
-    body = [tag("tr", tag("th", row[0], scope="row"), *[tag("td", cell) for cell in row[1:]]) for row in rows]
-    whole = tag(
-        "table", tag("caption", caption), tag("thead", tag("tr", *head)), tag("tbody", *body),
-        class_="sortable" if sortable else None,
-    )  # fmt: skip
-    return tag("div", whole, class_="scroll", role="region", tabindex=0, aria_label=_plain(caption))
+    kind = "sortable" if sortable else None
+    return framed(caption, tag("thead", tag("tr", *head)), tag("tbody", *body), class_=kind)
+
+
+def framed(caption: str, *parts: Html, class_: str | None) -> Html:
+    """Return a table with its caption, in a box that scrolls by itself and can be reached by the keyboard."""
+    whole = tag("table", tag("caption", tag("span", caption)), *parts, class_=class_)
+    return tag("div", whole, class_="scroll", role="region", tabindex=0, aria_label=caption)
+
+
+def _is_number(cell: Any) -> bool:
+    return isinstance(cell, Html) and (cell.startswith("<data") or len(cell) == 1)
 
 
 def section(anchor: str, heading: str, *children: Any) -> Html:
     """Return a part of the page with its heading."""
     title = tag("h2", heading, id=f"{anchor}-heading")
     return tag("section", title, *children, id=anchor, aria_labelledby=f"{anchor}-heading")
-
-
-def _plain(text: Any) -> str:
-    return str(text) if not isinstance(text, Html) else "Table"

@@ -12,7 +12,15 @@ from multikernel.inspection.page.html import Html, tag
 
 # colours that stand for those of the page, which are light or dark
 _INK, _PAPER = "#010203", "#fdfcfb"
-_INKED = ("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color", "grid.color", "legend.edgecolor")
+_INKED = (
+    "text.color",
+    "axes.edgecolor",
+    "axes.labelcolor",
+    "xtick.color",
+    "ytick.color",
+    "grid.color",
+    "legend.edgecolor",
+)
 
 
 def picture(
@@ -49,7 +57,7 @@ def picture(
             row = ax.axhspan(place - 0.5, place + 0.5, alpha=0.0, linewidth=0.0, zorder=9)
             row.set_gid(f"row{place}")
         file = io.StringIO()
-        figure.savefig(file, format="svg", metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
+        figure.savefig(file, format="svg", dpi=160, metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
     text = file.getvalue()
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
