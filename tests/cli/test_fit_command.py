@@ -65,10 +65,10 @@ def test_fit_says_what_it_used_and_saves_a_model(folder, tmp_path):
         "Not used, id-like: its name: 1 column (patient_id)",
         "Not used, id-like: every row has its own word: 1 column (name)", "Not used, constant: 1 column (batch)",
         "--keep", "Gaps filled with the mean, or with no word: 1 column (age (1))", "Cross-validated accuracy",
-        "relative duality gap", f"Saved to {path}",
+        "relative duality gap", "Learning the mix bought", f"Saved to {path}",
     ):  # fmt: skip
         assert text in result.stdout, text
-    assert "Reading" in result.stderr and "6 of 6 fits" in result.stderr and "Reading" not in result.stdout
+    assert "Reading" in result.stderr and "72 of 72 fits" in result.stderr and "Reading" not in result.stdout
     frame = pd.read_csv(folder / "data.csv")
     assert multikernel.load(path).score(frame, frame["y"]) > 0.8
 
@@ -86,7 +86,7 @@ def test_predict_and_inspect_a_saved_model(folder, tmp_path):
     found = json.loads(run("predict", model, data, "--json").stdout)
     assert found["prediction"] == loaded.predict(frame).tolist()
     text = run("inspect", model).stdout
-    assert "MKLClassifierCV, classes case, control" in text and "number: 5 columns" in text and "width x" in text
+    assert "MKLClassifierCV, classes case, control" in text and "number: 5 columns" in text and "all: rbf(" in text
     report = json.loads(run("inspect", model, "--json").stdout)
     assert report["duality_gap"] == loaded[-1].duality_gap_ and report["columns"]["stage"] == "words"
     # a word that training did not have is no word of it
@@ -125,7 +125,7 @@ def test_several_files_are_matched_by_the_index(folder, tmp_path):
 
 
 def test_the_config_file_and_checkpoints(folder, tmp_path):
-    (tmp_path / "fit.toml").write_text('target = "y"\nC = [1]\nnorm = 2\nview = ["rna=gene_*"]\ncv = 3\njson = true\n')
+    (tmp_path / "fit.toml").write_text('target = "y"\nC = [1]\nnorm = 2\nview = ["rna=gene_*"]\ncv = 3\njson = true\nbaselines = false\n')
     out = tmp_path / "model.mk"
     arguments = ["fit", folder / "data.csv", "--config", tmp_path / "fit.toml", "--quiet", "--out", out, "--resume"]
     report = json.loads(run(*arguments).stdout)

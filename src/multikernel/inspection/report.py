@@ -193,14 +193,10 @@ def _parameters(model: Any) -> dict[str, str]:
     defaults = type(last)().get_params(deep=False)
     found = {f"chosen {name}": repr(value) for name, value in getattr(last, "best_params_", {}).items()}
     for name, value in last.get_params(deep=False).items():
-        if repr(value) != repr(defaults.get(name)):
-            found[name] = _short(value)
+        # the code has the kernels
+        if name != "kernels" and repr(value) != repr(defaults.get(name)):
+            found[name] = repr(value)
     return found
-
-
-def _short(value: Any, most: int = 400) -> str:
-    text = " ".join(repr(value).split())
-    return text if len(text) <= most else f"{text[:most]}..."
 
 
 def _code(model: Any) -> str:

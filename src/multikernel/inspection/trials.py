@@ -198,7 +198,7 @@ def run_trial(
         if len(left):
             fits[i + 1] = trained(whole.prepared.take_kernels(left), spec, job, partial(_start_of, whole, left))
     result = FoldResult(
-        np.full(1 + len(groups), np.nan), *np.zeros((2, 1 + len(groups))), [None] * (1 + len(groups)), []
+        np.full(1 + len(groups), np.nan), *np.zeros((2, 1 + len(groups))), [None] * (1 + len(groups)), [], []
     )
     models = {i: (publish(fit), fit) for i, fit in fits.items()}
     with quiet():

@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-# Positions up to which each one is drawn apart, with a gap or its letter: more are too narrow to read and slow to draw.
+# Positions, iterations or cells up to which each is shown apart, with a gap, a mark or its number: more are too narrow
+# to read and slow to draw.
 MOST_SEPARATE = 100
 
 

@@ -39,7 +39,7 @@ def picture(
     label : str
         What the picture shows, for those who do not see it and as its caption.
     tips : sequence of str
-        What hovering over rows 0, 1, ... of the display shows.
+        What hovering shows over each entry of the display, of which it draws those of its ``rows_``.
     """
     import matplotlib as mpl
     from matplotlib.figure import Figure
@@ -52,7 +52,8 @@ def picture(
     with mpl.rc_context({**mpl.rcParamsDefault, "backend": mpl.rcParams["backend"], **settings}):
         figure = Figure(figsize=size, layout="constrained")
         ax = figure.subplots()
-        draw(ax)
+        display = draw(ax)
+        tips = [tips[row] for row in display.rows_] if tips else ()
         for place in range(len(tips)):
             row = ax.axhspan(place - 0.5, place + 0.5, alpha=0.0, linewidth=0.0, zorder=9)
             row.set_gid(f"row{place}")

@@ -13,6 +13,7 @@ from sklearn import metrics
 from multikernel.inspection.page.html import Column, Html, framed, join, number, section, table, tag
 from multikernel.inspection.page.pictures import picture
 from multikernel.inspection.style import BLUE, short_name, text_colour, tidy
+from multikernel.inspection.writing import MOST_SEPARATE
 
 _MEANING = {
     "accuracy": "Share of the samples whose class is predicted right.",
@@ -197,13 +198,13 @@ def _by_class(found: Scores) -> Html:
     return table("Scores by class", columns, rows)
 
 
-def _confusion(found: Scores, most: int = 12) -> Html:
+def _confusion(found: Scores) -> Html:
     """Return the confusion matrix; of many classes the pairs that are confused most often."""
     counts, labels = found.confusion, [str(label) for label in found.labels]
     assert counts is not None
-    if len(labels) > most:
+    if counts.size > MOST_SEPARATE:
         wrong = counts * (1 - np.eye(len(labels), dtype=int))
-        worst = np.argsort(-wrong, axis=None, kind="stable")[: 2 * most]
+        worst = np.argsort(-wrong, axis=None, kind="stable")[:MOST_SEPARATE]
         pairs = [divmod(int(at), len(labels)) for at in worst if wrong.flat[at] > 0]
         rows = [[labels[u], labels[v], number(wrong[u, v], "d")] for u, v in pairs]
         columns = [Column("class"), Column("taken for"), Column("samples")]

@@ -144,7 +144,7 @@ def views_section(last: Any, importance: Any) -> Html:
         parts += [
             tag("p", "The first number to look at is the drop: the model was trained again without each view, on the "
                 "same folds. An interval that holds zero means that the drop may be chance."),
-            picture(lambda ax: ImportanceDisplay(importance).plot(ax=ax), _rows_size(len(tips)), "importance",
+            picture(lambda ax: ImportanceDisplay(importance).plot(ax=ax), _rows_size(len(rows)), "importance",
                     f"{caption}, with {share} intervals.", tips),
             table(caption, columns, rows),
         ]  # fmt: skip
@@ -164,13 +164,14 @@ def views_section(last: Any, importance: Any) -> Html:
 
 
 def _rows_size(rows: int) -> tuple[float, float]:
-    return 4.7, 1.2 + 0.28 * max(rows, 2)
+    """Return the size of a picture of so many rows, of which a display draws the first 30."""
+    return 4.7, 1.2 + 0.28 * min(max(rows, 2), 30)
 
 
-def _importance_tips(found: Any, most: int = 30) -> list[str]:
+def _importance_tips(found: Any) -> list[str]:
     return [
         f"{name}: drop {drop:.3f}, from {low:.3f} to {high:.3f}"
-        for name, drop, low, high in list(zip(found.names, found.drop, found.low, found.high, strict=True))[:most]
+        for name, drop, low, high in zip(found.names, found.drop, found.low, found.high, strict=True)
     ]
 
 
@@ -187,7 +188,7 @@ def _kernels(last: Any) -> Html:
         rows.append((-values[names.index("weight")], k, cells))
     rows.sort(key=lambda row: row[:2])
     display = WeightsDisplay(*_mean_weights(last))
-    drawn = picture(lambda ax: display.plot(ax=ax), _rows_size(min(len(display.names), 30)), "weights",
+    drawn = picture(lambda ax: display.plot(ax=ax), _rows_size(len(display.names)), "weights",
                     "Weights and contributions of the kernels, the largest weights first.",
                     _weight_tips(display))  # fmt: skip
     label = f"All {len(last.kernel_names_)} kernels with weights and contributions"
@@ -200,11 +201,10 @@ def _mean_weights(last: Any) -> tuple[list[str], np.ndarray, np.ndarray]:
     return list(last.kernel_names_), weights, parts
 
 
-def _weight_tips(display: WeightsDisplay, most: int = 30) -> list[str]:
-    order = np.argsort(-display.weights, kind="stable")[:most]
+def _weight_tips(display: WeightsDisplay) -> list[str]:
     return [
-        f"{display.names[k]}: weight {display.weights[k]:.3f}, contribution {display.contributions[k]:.3f}"
-        for k in order
+        f"{name}: weight {weight:.3f}, contribution {part:.3f}"
+        for name, weight, part in zip(display.names, display.weights, display.contributions, strict=True)
     ]
 
 
@@ -218,8 +218,7 @@ def baselines_section(last: Any, gain: Any) -> Html | None:
     error = scores.std(axis=1, ddof=1) / np.sqrt(scores.shape[1]) if scores.shape[1] > 1 else np.full(len(mean), np.nan)
     rows = [[name, number(mean[k], ".4f", f"baseline.{k}"), number(error[k], ".4f")] for k, name in enumerate(names)]
     display = KernelComparisonDisplay(names, scores, scoring)
-    shown = [*range(2), *(2 + np.argsort(-mean[2:], kind="stable"))][:30]
-    tips = [f"{names[k]}: {mean[k]:.3f} ± {error[k]:.3f}" for k in shown]
+    tips = [f"{name}: {mean[k]:.3f} ± {error[k]:.3f}" for k, name in enumerate(names)]
     columns = [
         Column("what is trained"),
         Column(scoring.replace("_", " "), "Mean over the folds of the search, each at its own best C."),
@@ -234,7 +233,7 @@ def baselines_section(last: Any, gain: Any) -> Html | None:
             number(gain.standard_error, ".4f", "gain.error"),
             f"). Over all folds the best baseline is {gain.best_baseline}; the search chose {gain.chosen}.",
         )  # fmt: skip
-    drawn = picture(lambda ax: display.plot(ax=ax), _rows_size(len(shown)), "baselines",
+    drawn = picture(lambda ax: display.plot(ax=ax), _rows_size(len(names)), "baselines",
                     "The learned mix, the plain sum and each kernel alone, on the same folds.", tips)  # fmt: skip
     return section("baselines", "Against simpler models", words, drawn, table("Baselines", columns, rows))
 
