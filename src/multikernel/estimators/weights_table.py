@@ -12,6 +12,12 @@ from multikernel.kernels.spec import view_of
 _WHOLE = "all columns"
 
 
+def kernels_of(estimator: Any) -> list[str]:
+    """Return the names of the kernels of a fitted estimator, without those of kernels on the classes."""
+    products = getattr(estimator, "output_kernel_", None) is not None
+    return [name.split(" x ")[0] if products else name for name in estimator.kernel_names_]
+
+
 def views_of(estimator: Any) -> list[str]:
     """Return the view that each kernel of a fitted estimator belongs to.
 
@@ -23,9 +29,7 @@ def views_of(estimator: Any) -> list[str]:
         # the samples were `Views`
         given |= set(estimator.feature_names_in_)
     found = []
-    for name in estimator.kernel_names_:
-        if getattr(estimator, "output_kernel_", None) is not None:
-            name = name.split(" x ")[0]
+    for name in kernels_of(estimator):
         view = next((own for own in (name, name.partition(": ")[0]) if own in given), view_of(name))
         alone = view == name and name not in given and not estimator._precomputed
         found.append(_WHOLE if alone else view)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from scipy import sparse
 from sklearn.utils.validation import _num_samples
 
 from multikernel.estimators.validation import check_labels, check_samples
-from multikernel.estimators.weights_table import as_frame, views_of
+from multikernel.estimators.weights_table import as_frame, kernels_of, views_of
 from multikernel.gram.stack import KernelStack
 from multikernel.inspection.trials import check_count, find_scorer, fitted_model, generator, quiet
 from multikernel.kernels.sequences.samples import Sequences
@@ -141,7 +142,9 @@ def column_importance(
     whole, drops = score(samples, outputs.whole), np.zeros((len(columns), n_repeats))
     for j, column in enumerate(columns):
         part = outputs.reading(column.position)
-        for r in range(n_repeats) if part is not None else ():
+        if part is None:
+            continue
+        for r in range(n_repeats):
             changed = column.permuted(rng)
             drops[j, r] = whole - score(changed, outputs.changed(part, changed))
     views = np.array([outputs.views(column.position) for column in columns])
@@ -161,9 +164,7 @@ class _Outputs:
         self.computed = isinstance(self.expansion, ComputedExpansion)
         self.whole = self.expansion.evaluate(samples, self.threads)
         self.known: dict[tuple[int, ...], tuple[Any, np.ndarray]] = {}
-        view = dict(zip(model.kernel_names_, views_of(model), strict=True))
-        # kernels on the classes have a name too
-        self.view_of = view | {name.split(" x ")[0]: own for name, own in view.items()}
+        self.view_of = dict(zip(kernels_of(model), views_of(model), strict=True))
 
     def _terms(self, position: int) -> tuple[int, ...]:
         """Return which terms of the model read a column."""
@@ -178,10 +179,14 @@ class _Outputs:
         if not terms:
             return None
         if terms not in self.known:
+            whole = self.expansion
             part = replace(
-                self.expansion, terms=[self.expansion.terms[j] for j in terms], active=self.expansion.active[list(terms)],
-                offset=np.zeros_like(self.expansion.offset), bank=self.expansion.bank.take(terms),
-            )  # fmt: skip
+                whole,
+                terms=[whole.terms[j] for j in terms],
+                active=whole.active[list(terms)],
+                offset=np.zeros_like(whole.offset),
+                bank=whole.bank.take(terms),
+            )
             self.known = {terms: (part, part.evaluate(self.samples, self.threads))}
         return self.known[terms]
 
@@ -219,18 +224,23 @@ def _columns(owner: str, model: Any, samples: Any, given: Any) -> Iterator[_Colu
         for v, view in enumerate(samples._store.views):
             if isinstance(view.samples, KernelStack) or view.samples.ndim == 1:
                 # kernels and sequences are permuted as a whole
-                yield _Column(view.name, v, lambda rng, v=v: _permuted_view(samples, v, None, rng))
+                yield _Column(view.name, v, partial(_permuted_view, samples, v, None))
                 continue
             own = given[view.name] if isinstance(given, Mapping) else view.samples
             names = getattr(own, "columns", range(view.samples.shape[1]))
             for j, name in enumerate(names):
-                yield _Column(f"{view.name}: {name}", v, lambda rng, v=v, j=j: _permuted_view(samples, v, j, rng))
+                yield _Column(f"{view.name}: {name}", v, partial(_permuted_view, samples, v, j))
         return
     frame = samples.detach()._frame if isinstance(samples, Table) else samples
     known = getattr(model, "feature_names_in_", None)
     names = list(frame.columns) if isinstance(samples, Table) else range(samples.shape[1]) if known is None else known
     for j, name in enumerate(names):
-        yield _Column(str(name), j, lambda rng, j=j: _permuted(frame, j, rng.permutation(_num_samples(samples))))
+        yield _Column(str(name), j, partial(_permuted_column, frame, j))
+
+
+def _permuted_column(samples: Any, j: int, rng: np.random.Generator) -> Any:
+    """Return a copy of samples with one column permuted."""
+    return _permuted(samples, j, rng.permutation(_num_samples(samples)))
 
 
 def _permuted(samples: Any, j: int, order: np.ndarray) -> Any:

@@ -4,8 +4,8 @@
 
 Targets are permuted within the test part of each fold, so that every fold keeps its targets (and a stratified one its
 classes), and the kernels of a fold are prepared once for all permutations. If samples and targets are independent, then
-each of these permutations is as likely as what was observed, also given the folds, and p <= 0.05 has at most probability
-0.05. Where test parts overlap or leave samples out, all targets are permuted.
+each of these permutations is as likely as what was observed, also given the folds, and p <= 0.05 has a probability of
+at most 0.05. Where test parts overlap or leave samples out, all targets are permuted.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from multikernel.inspection.trials import (
     make_job,
     quiet,
     run_all,
+    score_fits,
     share,
     threads_for,
     trained,
 )
-from multikernel.model_selection.folds import FoldResult, Job, score_models
+from multikernel.model_selection.folds import Job
 from multikernel.training.progress import progress, telling_compiling
-from multikernel.training.publish import publish
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,7 +151,8 @@ def permutation_test(
     def found() -> tuple[int, int, PermutationTest | None]:
         return len(done), len(splits), _summary(np.mean(done, axis=0), scorer) if done else None
 
-    with keeping(owner, "test", found), telling_compiling(verbose), progress(verbose, 0.0, owner) as show:
+    shown = progress(verbose, 0.0, owner)
+    with keeping(owner, "test", found), telling_compiling(verbose), shown as show, quiet():
         job = threads_for(share(job, splits), n_jobs)
         for scores in run_all(partial(_run_fold, job, orders), splits, n_jobs):
             done.append(scores)
@@ -182,8 +183,7 @@ def _run_fold(job: Job, orders: Sequence[np.ndarray], split: Split) -> np.ndarra
     """Return the scores of one fold for each order of the targets; all are trained from the same start."""
     rows, test = split
     scores = np.full(len(orders), np.nan)
-    with quiet():
-        prepared = job.prepare(job.samples(rows))
+    prepared = job.prepare(job.samples(rows))
     for i, order in enumerate(orders):
         own = replace(job, y=job.y[order])
         classifier = type(job.base).__name__ if is_classifier(job.base) else ""
@@ -193,10 +193,7 @@ def _run_fold(job: Job, orders: Sequence[np.ndarray], split: Split) -> np.ndarra
             # all samples that are left have one class
             continue
         fit = trained(prepared, job.base._spec(samples), job)
-        result = FoldResult(np.full(1, np.nan), *np.zeros((2, 1)), [None], [])
-        with quiet():
-            score_models(own, result, {0: (publish(fit), fit)}, fit.prepared, samples, test)
-        scores[i] = result.scores[0]
+        scores[i] = score_fits(own, {0: fit}, fit.prepared, samples, test).scores[0]
     return scores
 
 

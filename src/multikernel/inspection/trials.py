@@ -7,8 +7,9 @@ of the whole model. All models of a trial are evaluated together on the test sam
 
 from __future__ import annotations
 
+import threading
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -16,17 +17,19 @@ from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
-from sklearn.base import clone, is_classifier
+from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.metrics import check_scoring, get_scorer_names
 from sklearn.utils import _safe_indexing
 
 from multikernel.estimators.base import BaseMKL
 from multikernel.estimators.splits import Split
-from multikernel.estimators.validation import check_classes, check_regression
+from multikernel.estimators.validation import Samples, check_classes, check_regression
+from multikernel.estimators.weights_table import kernels_of
 from multikernel.inspection.methods import did_you_mean
 from multikernel.kernels.base import is_integer, is_real
-from multikernel.model_selection.folds import FoldResult, Job, score_models, share_kernels
+from multikernel.kernels.spec import expand_entries
+from multikernel.model_selection.folds import FoldResult, Job, fitted, score_models, share_kernels
 from multikernel.problem import Start
 from multikernel.solution import INTERRUPTED
 from multikernel.threads import single_threaded_blas
@@ -38,10 +41,10 @@ from multikernel.training.train import Found, found_by, mean_start, train
 
 @dataclass(frozen=True)
 class Trial:
-    """Training samples, test samples, and how often each of all samples was drawn, None for once or never."""
+    """Training samples, parts of the test samples, and how often each sample was drawn, None for once or never."""
 
     rows: np.ndarray
-    test: np.ndarray
+    tests: Sequence[np.ndarray]
     counts: np.ndarray | None = None
 
 
@@ -51,8 +54,8 @@ class TrialResult:
 
     Attributes
     ----------
-    scores : ndarray of shape (1 + G,)
-        Scores of the whole model, and without each of G groups of kernels.
+    scores : ndarray of shape (parts, 1 + G)
+        Scores of the whole model, and without each of G groups of kernels, on each part of the test samples.
     selected : bool array (G,)
         Which groups the whole model gives a weight that is not zero.
     found : list of Found
@@ -129,10 +132,11 @@ def fitted_model(owner: str, model: Any, X: Any, y: Any, trains: bool = True) ->
 
     ``trains`` asks for one that can be trained again without some kernels.
     """
-    right = isinstance(model, BaseMKL) and (not trains or hasattr(getattr(model, "_base", model), "_spec"))
+    right = isinstance(model, BaseMKL) and (is_classifier(model) or is_regressor(model))
+    right &= not trains or hasattr(getattr(model, "_base", model), "_spec")
     if not right or y is None:
         kinds = "MKLClassifier, MKLRegressor, M3KClassifier or a search over these"
-        if isinstance(model, BaseMKL) and right:
+        if right:
             raise ValueError(f"{owner} scores predictions of the targets, and needs y. Got None instead.")
         if not trains:
             kinds = "an estimator of multikernel that predicts targets"
@@ -188,41 +192,59 @@ def run_trial(
     weight = None if trial.counts is None else trial.counts.astype(np.float64)
     own = replace(job, weight=weight, points=[{}] * (1 + len(groups)))
     samples = own.samples(trial.rows)
-    with quiet():
-        prepared, spec = own.prepare(samples), own.base._spec(samples)
+    prepared, spec = own.prepare(samples), own.base._spec(samples)
     starts = partial(mean_start, earlier, np.isin(np.arange(len(job.y)), samples.kept)) if earlier else None
     whole = trained(prepared, spec, job, starts)
     fits = {0: whole}
     for i, group in enumerate(groups):
         left = np.flatnonzero([name not in group for name in whole.prepared.names])
         if len(left):
-            fits[i + 1] = trained(whole.prepared.take_kernels(left), spec, job, partial(_start_of, whole, left))
-    result = FoldResult(
-        np.full(1 + len(groups), np.nan), *np.zeros((2, 1 + len(groups))), [None] * (1 + len(groups)), [], []
+            part = _without(own, samples, whole.prepared, left)
+            fits[i + 1] = trained(part, spec, job, partial(_start_of, whole, left))
+    results = [score_fits(own, fits, whole.prepared, samples, test) for test in trial.tests]
+    for test, result in zip(trial.tests, results, strict=True):
+        for i in set(range(len(own.points))) - fits.keys():
+            result.scores[i] = _constant_score(job, samples.y, test)
+    model = fitted(own.base, {}, publish(whole), whole, samples)
+    weights = np.reshape(model.weights_, (-1, len(model.kernel_names_)))
+    chosen = {name for name, column in zip(kernels_of(model), weights.T, strict=True) if column.any()}
+    return TrialResult(
+        np.array([result.scores for result in results]),
+        np.array([not group.isdisjoint(chosen) for group in groups], bool),
+        found_by(whole, samples.kept),
+        [error for result in results for error in result.errors],
     )
-    models = {i: (publish(fit), fit) for i, fit in fits.items()}
-    with quiet():
-        score_models(own, result, models, whole.prepared, samples, trial.test)
-        for i in range(1, 1 + len(groups)):
-            if i not in fits:
-                result.scores[i] = _constant_score(job, samples.y, trial.test)
-    weights, names = np.atleast_2d(models[0][0].weights).any(axis=0), models[0][0].attributes["kernel_names_"]
-    chosen = {kernel_of(name, whole) for name, active in zip(names, weights, strict=True) if active}
-    selected = np.array([not group.isdisjoint(chosen) for group in groups], bool)
-    return TrialResult(result.scores, selected, found_by(whole, samples.kept), result.errors)
 
 
-def kernel_of(name: str, fit: Fit) -> str:
-    """Return the kernel on the samples of a kernel of the model, which may be its product with one on the classes."""
-    return name if fit.targets[0].classes is None else name.split(" x ")[0]
+def score_fits(job: Job, fits: Mapping[int, Fit], prepared: Prepared, samples: Samples, test: np.ndarray) -> FoldResult:
+    """Return the scores of fits on test samples, by their numbers among the points of the job."""
+    empty = np.full(len(job.points), np.nan)
+    result = FoldResult(empty, empty.copy(), empty.copy(), [None] * len(empty), [], [])
+    score_models(job, result, {i: (publish(fit), fit) for i, fit in fits.items()}, prepared, samples, test)
+    return result
 
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Hold back warnings about parts of the samples: the model was fitted to all of them, and has told its own."""
+    """Hold back warnings about parts of the samples: the model was fitted to all of them, and has told its own.
+
+    Filters of warnings belong to the process: threads beside the main one leave them as they are.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
+
+
+def _without(job: Job, samples: Samples, prepared: Prepared, left: np.ndarray) -> Prepared:
+    """Return the kernels that are left, where they lie; features, which kernels share, are computed again."""
+    if prepared.gram.kind != "features":
+        return prepared.take_kernels(left)
+    names = {prepared.names[k] for k in left}
+    entries = [entry for entry in expand_entries(job.base.kernels, samples.X) if entry[0] in names]
+    return prepare(entries, samples.X, samples.weight, job.settings)
 
 
 def trained(prepared: Prepared, spec: Any, job: Job, starts: Starts | None = None) -> Fit:
@@ -270,7 +292,7 @@ def run_all(run: Callable[[Any], Any], tasks: Sequence[Any], n_jobs: int | None)
 def _or_interrupt(run: Callable[[Any], Any], task: Any) -> Any:
     """Return an interrupt as a result: raised, it would take the results of finished tasks with it."""
     try:
-        with single_threaded_blas():
+        with quiet(), single_threaded_blas():
             return run(task)
     except KeyboardInterrupt as stop:
         return stop

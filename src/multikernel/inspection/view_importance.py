@@ -2,15 +2,23 @@
 
     drop_v  =  mean over folds of   score of the whole model  -  score of the model without v
 
-on the same folds. The interval is about the mean drop of models trained on as many samples as there are, on new
-samples. Its width comes from B bootstraps: each trains both models on n samples drawn with replacement, and scores them
-on those that were not drawn, a share of about 1/e. With S_v the standard deviation of these B drops it is
+on the same k folds. The interval is about the mean drop, on new samples, of models trained on as many samples as there
+are. Its width comes from B bootstraps: each trains both models on n samples drawn with replacement, and scores them on
+the n2 samples that were not drawn, about n / e. Their drops differ for two reasons, which count differently in the mean
+over the folds:
 
-    drop_v  -+  t S_v sqrt(n2 / n1),          n1 samples drawn, n2 not drawn (each counted once),
+    test samples   T^2, the variance of a drop on n2 test samples with the models as they are: a quarter of the mean
+                   squared difference between the drops on two halves of them. In the folds all n samples are tested
+                   once, which leaves T^2 n2 / n.
+    training sets  R^2, the variance of a drop because other samples were trained on: the variance of the B drops less
+                   T^2 (1 - n2 / n), since n2 of the same n samples are tested. The folds train k times: R^2 / k.
 
-t a quantile of Student's distribution with B - 1 degrees of freedom. The factor is the correction of Nadeau and Bengio
-for training sets that overlap. That S_v^2 shrinks by it: drops on n2 of n samples scatter about the drop on all of them
-with variance s^2 (1/n2 - 1/n), s^2 the variance for one sample, and n2 / n1 (1/n2 - 1/n) = 1/n, as it should be.
+    drop_v  -+  t sqrt(T^2 n2 / n + R^2 / k),          t a quantile of Student's distribution, B - 1 degrees of freedom
+
+The variance of the B drops alone would be far too wide: for a view without any effect nearly all of it is R^2. Folds
+that share most of their training samples are not independent, so that R^2 / k is a little small, and R^2 of bootstraps,
+which hold samples several times, a little large. How often intervals hold the truth is measured by
+benchmarks/intervals.py.
 """
 
 from __future__ import annotations
@@ -25,7 +33,7 @@ from scipy.stats import t as student
 from sklearn.base import is_classifier
 
 from multikernel.estimators.splits import splits_of
-from multikernel.estimators.weights_table import as_frame, views_of, weight_columns
+from multikernel.estimators.weights_table import as_frame, kernels_of, views_of, weight_columns
 from multikernel.inspection.trials import (
     Trial,
     TrialResult,
@@ -36,6 +44,7 @@ from multikernel.inspection.trials import (
     generator,
     keeping,
     make_job,
+    quiet,
     run_all,
     run_trial,
     share,
@@ -107,10 +116,12 @@ class ViewImportance:
         width = max(len(name) for name in self.names)
         for row in self.rows():
             interval = f"[{row['low']:+.3f}, {row['high']:+.3f}]"
-            lines.append(f"  {row[self.by]:<{width}}  {row['drop']:+.3f}  {interval}  {verdict(row['low'], row['high'])}")
+            lines.append(
+                f"  {row[self.by]:<{width}}  {row['drop']:+.3f}  {interval}  {verdict(row['low'], row['high'])}"
+            )
         lines.append(
-            f"In brackets: {share} intervals from {self.n_bootstraps} bootstraps. Views that tell the same stand in for "
-            "each other: each alone may seem to matter little."
+            f"In brackets: {share} intervals from {self.n_bootstraps} bootstraps. Views that tell the same stand in "
+            "for each other: each alone may seem to matter little."
         )
         return "\n".join(lines)
 
@@ -186,10 +197,6 @@ def view_importance(
     Ctrl-C keeps what is finished: the KeyboardInterrupt has it as its attribute ``importance``. What the numbers mean
     and when they mislead: docs/interpreting.md.
 
-    References
-    ----------
-    C. Nadeau, Y. Bengio, Inference for the generalization error, Machine Learning 52, 2003.
-
     Examples
     --------
     >>> import numpy as np
@@ -215,7 +222,8 @@ def view_importance(
     members = _members(model, by)
     splits = splits_of(owner, cv, job.y, is_classifier(job.base), job.X, groups)
     strata = _strata(job.y if is_classifier(job.base) else None, groups, len(job.y))
-    trials = [Trial(*split) for split in splits] + [_bootstrap(strata, rng) for _ in range(n_bootstraps)]
+    trials = [Trial(train, [test]) for train, test in splits]
+    trials += [_bootstrap(strata, rng) for _ in range(n_bootstraps)]
     done: list[TrialResult] = []
 
     def found() -> tuple[int, int, ViewImportance | None]:
@@ -223,7 +231,7 @@ def view_importance(
         return len(done), len(trials), kept
 
     shown = progress(verbose, 0.0, owner)
-    with keeping(owner, "importance", found), telling_compiling(verbose), shown as show:
+    with keeping(owner, "importance", found), telling_compiling(verbose), shown as show, quiet():
         job = threads_for(share(job, splits), n_jobs)
         for part, starts_at in ((trials[: len(splits)], []), (trials[len(splits) :], done)):
             run = partial(run_trial, job, list(members.values()), [result.found for result in starts_at])
@@ -241,10 +249,8 @@ def view_importance(
 
 def _members(model: Any, by: str) -> dict[str, frozenset[str]]:
     """Return the names of the kernels of each view, or each kernel alone."""
-    products = getattr(model, "output_kernel_", None) is not None
     found: dict[str, set[str]] = {}
-    for name, view in zip(model.kernel_names_, views_of(model), strict=True):
-        kernel = name.split(" x ")[0] if products else name
+    for kernel, view in zip(kernels_of(model), views_of(model), strict=True):
         found.setdefault(kernel if by == "kernel" else view, set()).add(kernel)
     return {name: frozenset(kernels) for name, kernels in found.items()}
 
@@ -260,15 +266,17 @@ def _strata(y: np.ndarray | None, groups: Any, n: int) -> list[list[np.ndarray]]
 
 
 def _bootstrap(strata: Sequence[Sequence[np.ndarray]], rng: np.random.Generator) -> Trial:
-    """Return a draw with replacement, as many in each stratum as there are; the samples not drawn are its test."""
+    """Return a draw with replacement in each stratum; what was not drawn are its test samples, in two halves."""
     n = sum(len(unit) for units in strata for unit in units)
     while True:
-        counts = np.zeros(n, int)
+        counts, left = np.zeros(n, int), []
         for units in strata:
             for u in rng.integers(len(units), size=len(units)):
                 counts[units[u]] += 1
-        if not counts.all():
-            return Trial(np.arange(n), np.flatnonzero(counts == 0), counts)
+            left += [units[u] for u in rng.permutation(len(units)) if not counts[units[u][0]]]
+        if len(left) > 1:
+            halves = [np.sort(np.concatenate(half)) for half in (left[::2], left[1::2])]
+            return Trial(np.arange(n), halves, counts)
 
 
 def _summary(
@@ -282,37 +290,42 @@ def _summary(
     by: str,
 ) -> ViewImportance:
     """Return what the finished folds and bootstraps say."""
-    scores = np.array([result.scores for result in done])
-    drops = scores[:, :1] - scores[:, 1:]
-    folds, boots = drops[:n_splits], drops[n_splits:]
-    drop = folds.mean(axis=0)
-    margin = _margins(boots, trials[n_splits : len(done)], confidence)
+    scores = [result.scores.mean(axis=0) for result in done[:n_splits]]
+    drop = np.mean([each[0] - each[1:] for each in scores], axis=0)
+    parts = np.array([result.scores[:, :1] - result.scores[:, 1:] for result in done[n_splits:]])
+    margin = _margins(parts, trials[: len(done)], len(scores), confidence, len(drop))
     weight, contribution = _learned(model, members)
     chosen = np.array([result.selected for result in done[n_splits:] or done], float).mean(axis=0)
     order = np.argsort(-drop, kind="stable")
-    arrays = [np.array(list(members)), drop, drop - margin, drop + margin, weight, contribution, chosen]
     return ViewImportance(
-        *[array[order] for array in arrays], float(scores[:n_splits, 0].mean()), scorer, confidence, by, len(boots)
-    )
+        np.array(list(members))[order], drop[order], (drop - margin)[order], (drop + margin)[order], weight[order],
+        contribution[order], chosen[order], float(np.mean(scores, axis=0)[0]), scorer, confidence, by, len(parts),
+    )  # fmt: skip
 
 
-def _margins(boots: np.ndarray, trials: Sequence[Trial], confidence: float) -> np.ndarray:
-    """Return half the widths of the intervals, NaN where fewer than two bootstraps have scores."""
-    used = np.isfinite(boots).all(axis=1)
+def _margins(drops: np.ndarray, trials: Sequence[Trial], k: int, confidence: float, m: int) -> np.ndarray:
+    """Return half the widths of the intervals, NaN where fewer than two bootstraps have scores.
+
+    ``drops`` of B bootstraps, on both halves of their test samples, are of shape (B, 2, m). The first k trials are
+    folds.
+    """
+    used = np.isfinite(drops).all(axis=(1, 2)) if len(drops) else np.zeros(0, bool)
     B = int(used.sum())
     if B < 2:
-        return np.full(boots.shape[1], np.nan)
-    shares = np.array([len(trial.test) / len(trial.rows) for trial in trials])[used]
-    ratio = shares.mean() / (1.0 - shares.mean())
-    return student.ppf(0.5 + 0.5 * confidence, B - 1) * boots[used].std(axis=0, ddof=1) * np.sqrt(ratio)
+        return np.full(m, np.nan)
+    drops = drops[used]
+    n, tested = len(trials[k].rows), len(np.unique(np.concatenate([trial.tests[0] for trial in trials[:k]])))
+    not_drawn = np.mean([sum(map(len, trial.tests)) for trial in trials[k:]])
+    total = drops.mean(axis=1).var(axis=0, ddof=1)
+    test = np.mean((drops[:, 0] - drops[:, 1]) ** 2, axis=0) / 4.0
+    training = np.maximum(total - (1.0 - not_drawn / n) * test, 0.0)
+    return student.ppf(0.5 + 0.5 * confidence, B - 1) * np.sqrt(not_drawn / tested * test + training / k)
 
 
 def _learned(model: Any, members: Mapping[str, frozenset[str]]) -> tuple[np.ndarray, np.ndarray]:
     """Return weights and contributions of the fitted model, summed over the kernels of each view."""
-    table, products = weight_columns(model), getattr(model, "output_kernel_", None) is not None
-    kernels = [name.split(" x ")[0] if products else name for name in table["kernel"]]
-    problems = len(set(table.get("problem", ("",))))
-    columns = np.array([table["weight"], table["contribution"]])
-    sums = [columns[:, [name in own for name in kernels]].sum(axis=1) / problems for own in members.values()]
+    table, kernels = weight_columns(model), kernels_of(model)
+    columns = np.array([table["weight"], table["contribution"]]).reshape(2, -1, len(kernels)).mean(axis=1)
+    sums = [columns[:, [name in own for name in kernels]].sum(axis=1) for own in members.values()]
     weight, contribution = np.array(sums).T
     return weight, contribution

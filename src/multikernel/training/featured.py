@@ -5,7 +5,7 @@ Normalisations that divide a kernel ("variance", "trace") are factors of its fea
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -55,22 +55,15 @@ def takes_features(bank: KernelBank, settings: Settings) -> bool:
 
 @dataclass(frozen=True)
 class FeatureSource(Source):
-    """Kernels by their features: models are sums over features, and no raw kernel value is ever needed.
-
-    ``kernels`` are the numbers of those that weights are given for, None for all.
-    """
+    """Kernels by their features: models are sums over features, and no raw kernel value is ever needed."""
 
     maps: FeatureMaps
     samples: Any
     scale: np.ndarray
-    kernels: np.ndarray | None = None
 
     def model(self, weights: np.ndarray, coef: np.ndarray, offset: np.ndarray) -> FeatureExpansion:
         """Return what evaluates sum_k weights_tk k(x, .) coef_t + offset_t, weights of shape (T, p)."""
         nothing = np.zeros(0, np.intp)
-        if self.kernels is not None:
-            some, weights = weights, np.zeros((len(weights), len(self.scale)))
-            weights[:, self.kernels] = some
         model = self.maps.model(self.samples, weights * self.scale, coef)
         return FeatureExpansion([], offset, nothing, nothing, model)
 
@@ -79,9 +72,6 @@ class FeatureSource(Source):
 
     def blocks(self, X, kernels, diag, at=None):
         raise AssertionError("Kernels with features have no raw values.")
-
-    def take_kernels(self, kernels):
-        return replace(self, kernels=kernels)
 
 
 @dataclass(frozen=True)
