@@ -37,9 +37,9 @@ def run_report(
         raise ValueError(f"The option --out must be a file in an existing folder. Got '{out}' instead.")
     model = load(path)
     first = model[0] if hasattr(model, "steps") else None
-    target = target or getattr(first, "target_", "y")
-    X_test, y_test = _samples(model, data, index, target)
-    X_train, y_train = _samples(model, train, index, target) if train else (None, None)
+    column = target or str(getattr(first, "target_", "y"))
+    X_test, y_test = _samples(model, data, index, column)
+    X_train, y_train = _samples(model, train, index, column) if train else (None, None)
     commands = [each for each in (getattr(first, "command_", ""), command) if each]
     return report(
         model, X_test, y_test, out, X_train=X_train, y_train=y_train, title=title, recipe="\n".join(commands),

@@ -8,11 +8,11 @@ from multikernel.inspection.embedding import ClassEmbeddingDisplay
 from multikernel.inspection.importance import PositionImportance, position_importance
 from multikernel.inspection.importance_display import SequenceImportanceDisplay
 from multikernel.inspection.kernel_comparison import KernelComparisonDisplay
+from multikernel.inspection.model_report import Report, report
 from multikernel.inspection.motifs import Motif, Motifs, top_motifs
 from multikernel.inspection.page.cautions import Caution, find_cautions
 from multikernel.inspection.path_display import PathDisplay
 from multikernel.inspection.permutation import PermutationTest, permutation_test
-from multikernel.inspection.report import Report, report
 from multikernel.inspection.scores import PositionScores, score_positions
 from multikernel.inspection.view_display import ImportanceDisplay
 from multikernel.inspection.view_importance import ViewImportance, view_importance

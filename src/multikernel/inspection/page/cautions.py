@@ -245,7 +245,7 @@ def _gaps(model: Any, X_test: Any) -> Iterator[Caution]:
                           "They were completed from samples that have them: see docs/views.md.")  # fmt: skip
     filled = getattr(model[0], "gaps_", {}) if hasattr(model, "steps") else {}
     if filled:
-        first = max(filled, key=filled.get)
+        first = max(filled, key=lambda name: filled[name])
         yield Caution(
             "missing",
             f"{sum(filled.values())} values were missing in {len(filled)} columns, most of them in '{first}' "
@@ -323,7 +323,8 @@ def _collinear(last: Any, X: Any, collinear: float) -> Iterator[Caution]:
             "Such kernels cannot predict new samples, though they may get weight: take wider ones.",
         )  # fmt: skip
     views = dict(zip(last.kernel_names_, views_of(last), strict=True))
-    across, within = [], []
+    across: list[tuple[int, int]] = []
+    within: list[tuple[int, int]] = []
     for k, m in np.argwhere(aligned[:-1, :-1] > collinear).tolist():
         if not (narrow[k] or narrow[m]):
             same = views.get(names[k], names[k]) == views.get(names[m], names[m])

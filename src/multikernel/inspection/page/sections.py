@@ -13,7 +13,7 @@ from multikernel.inspection.kernel_comparison import KernelComparisonDisplay
 from multikernel.inspection.page.cautions import TITLES, Caution, view_shares
 from multikernel.inspection.page.html import Column, Html, join, number, section, table, tag
 from multikernel.inspection.page.pictures import picture
-from multikernel.inspection.page.scores import Scores, names_of
+from multikernel.inspection.page.score_section import Scores, names_of
 from multikernel.inspection.view_display import ImportanceDisplay
 from multikernel.inspection.weights_display import WeightsDisplay
 

@@ -21,7 +21,7 @@ import multikernel
 from multikernel.estimators.base import BaseMKL
 from multikernel.inspection.page import sections
 from multikernel.inspection.page.cautions import Caution, find_cautions
-from multikernel.inspection.page.scores import Scores, score_classes, score_numbers, scores_section
+from multikernel.inspection.page.score_section import Scores, score_classes, score_numbers, scores_section
 from multikernel.inspection.view_importance import ViewImportance, view_importance
 
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "numba")

@@ -230,7 +230,7 @@ def _confusion(found: Scores) -> Html:
 
 def _residuals(found: Scores) -> Html:
     def draw(ax: Any) -> None:
-        y, f = np.ravel(found.observed), np.ravel(found.predicted)
+        y, f = (np.ravel(np.asarray(each, float)) for each in (found.observed, found.predicted))
         ends = [min(y.min(), f.min()), max(y.max(), f.max())]
         ax.plot(ends, ends, color=text_colour(), linewidth=1.0, linestyle="--")
         ax.scatter(y, f, s=14, color=BLUE, alpha=0.6, linewidths=0, rasterized=True)
