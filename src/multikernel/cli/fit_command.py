@@ -137,8 +137,8 @@ def run_fit(
         "chosen": {
             name: value if isinstance(value, str) else float(value) for name, value in model.best_params_.items()
         },
+        "mix_gain": None if getattr(model, "mix_gain_", None) is None else str(model.mix_gain_),
         **describe(model),
-        "gain": None if getattr(model, "mix_gain_", None) is None else str(model.mix_gain_),
         "finished": FINISHED.issuperset(model.model_.status),
         "model": None if out is None else str(out),
         "target": target,
