@@ -265,7 +265,7 @@ def certificate_section(last: Any) -> Html | None:
     words = tag(
         "p", "Both bounds are computed from the kernels in double precision. The objective is within "
         f"{100 * worst:.2g} % of the best possible one; asked for were {100 * last.tol:.2g} %. "
-        f"Solver: {last.solver_}.",
+        f"Solver: {getattr(last, 'solver_', type(last).__name__)}.",
     )  # fmt: skip
     parts: list[Any] = [words, table("Bounds on the optimum", columns, rows)]
     if getattr(last, "history_", None):
