@@ -60,12 +60,12 @@ def summary(last: Any, scores: Scores, importance: Any, gain: Any, cautions: Seq
     if importance is not None:
         lines.append(_importance_words(importance))
     if gain is not None:
-        error = f"(standard error {gain.standard_error:.3f})"
+        error, best = f"(standard error {gain.standard_error:.3f})", gain.best_baseline
         chance = f"{'more' if abs(gain.gain) > 2.0 * gain.standard_error else 'no more'} than chance explains"
         lines.append(
-            f"Learning the mix bought {gain.gain:+.3f} over {gain.best_baseline} {error}: {chance}."
+            f"Learning the mix bought {gain.gain:+.3f} over {best} {error}: {chance}."
             if gain.gain >= 0
-            else f"Learning the mix bought nothing: {gain.best_baseline} scores {-gain.gain:.3f} more {error}, {chance}. "
+            else f"Learning the mix bought nothing: {best} scores {-gain.gain:.3f} more {error}, {chance}. "
             f"The search chose {gain.chosen}."
         )
     gap = float(np.max(last.duality_gap_)) if hasattr(last, "duality_gap_") else None
