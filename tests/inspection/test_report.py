@@ -130,6 +130,19 @@ def test_the_numbers_are_the_estimators(search, made, page):
             assert numbers[f"view.{k}.{name}"] == row[name]
 
 
+def test_a_search_that_chose_one_kernel_says_so():
+    y = X[:, 2] > 0
+    model = MKLClassifierCV(
+        [("noise", RBF(factor=0.1), [0, 1]), ("signal", Linear(), [2])], Cs=[1.0], norms=[2.0], cv=3
+    )
+    model.fit(X[TRAIN], y[TRAIN])
+    assert model.best_params_["kernel"] == "signal"
+    found = report(model, X[TEST], y[TEST], None, X_train=X[TRAIN], y_train=y[TRAIN], n_bootstraps=2)
+    assert "by the kernel 'signal' alone, out of 2 kernels" in found.summary[0]
+    assert "Learning the mix bought nothing: the kernel 'signal' alone scores" in " ".join(found.summary)
+    assert "The drops are those of the learned mix" in found.html
+
+
 def test_importance_is_that_of_the_training_samples(search, made):
     expected = view_importance(search, X[TRAIN], CLASSES[TRAIN], n_bootstraps=6, random_state=0)
     np.testing.assert_array_equal(made.importance.drop, expected.drop)

@@ -44,7 +44,8 @@ def summary(last: Any, scores: Scores, importance: Any, gain: Any, cautions: Seq
     used, views = int(np.count_nonzero(weights.any(axis=0))), list(dict.fromkeys(views_of(last)))
     seen = f"{len(views)} views ({names_of(views)})" if len(views) > 1 else "one set of columns"
     what = "a number" if scores.task == "regression" else f"{len(scores.labels)} classes ({names_of(scores.labels)})"
-    lines = [f"The model predicts {what} from {seen}, by a mix of {used} out of {weights.shape[1]} kernels."]
+    mix = f"the kernel '{alone}' alone," if (alone := _alone(last)) else f"a mix of {used}"
+    lines = [f"The model predicts {what} from {seen}, by {mix} out of {weights.shape[1]} kernels."]
     if scores.task == "classification":
         low, high = scores.interval or (0.0, 1.0)
         lines.append(
@@ -81,6 +82,11 @@ def summary(last: Any, scores: Scores, importance: Any, gain: Any, cautions: Seq
         else f"{count} thing{'s' if count > 1 else ''} to look at before it is trusted: see below."
     )
     return lines
+
+
+def _alone(last: Any) -> str | None:
+    """Return the name of the kernel that a search chose alone, None where it learned a mix."""
+    return getattr(last, "best_params_", {}).get("kernel")
 
 
 def _importance_words(found: Any) -> str:
@@ -144,6 +150,10 @@ def views_section(last: Any, importance: Any) -> Html:
         ]
         caption = f"Drop in {importance.scorer} without each {importance.by}, the largest first"
         tips = _importance_tips(importance)
+        if _alone(last):
+            parts.append(
+                tag("p", "The search chose one kernel alone. The drops are those of the learned mix of all kernels.")
+            )
         parts += [
             tag("p", "The first number to look at is the drop: the model was trained again without each view, on the "
                 "same folds. An interval that holds zero means that the drop may be chance."),
