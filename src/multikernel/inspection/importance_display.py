@@ -113,7 +113,7 @@ class SequenceImportanceDisplay:
         places, values = np.arange(start, stop) - origin, values[start:stop]
         used = np.flatnonzero(values.any(axis=0))
         degrees = values.shape[1]
-        colours = mpl.colormaps[cmap](np.linspace(0.0, 0.92, max(degrees, 2)))
+        colours = mpl.colormaps[cmap](np.linspace(0.2, 0.95, max(degrees, 2)))
         # positive parts are stacked upwards from zero, negative ones downwards
         tops = {True: np.zeros(len(places)), False: np.zeros(len(places))}
         self.bars_ = []
