@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from multikernel.inspection.importance import PositionImportance, position_importance
-from multikernel.inspection.writing import MOST_SEPARATE, new_axes
+from multikernel.inspection.style import new_axes, tidy
+from multikernel.inspection.writing import MOST_SEPARATE
 
 _LABELS = {"weights": "learned weight", "contributions": "share of the decision function"}
 
@@ -112,7 +113,7 @@ class SequenceImportanceDisplay:
         places, values = np.arange(start, stop) - origin, values[start:stop]
         used = np.flatnonzero(values.any(axis=0))
         degrees = values.shape[1]
-        colours = mpl.colormaps[cmap](np.linspace(0.0, 0.92, max(degrees, 2)))
+        colours = mpl.colormaps[cmap](np.linspace(0.2, 0.95, max(degrees, 2)))
         # positive parts are stacked upwards from zero, negative ones downwards
         tops = {True: np.zeros(len(places)), False: np.zeros(len(places))}
         self.bars_ = []
@@ -130,7 +131,7 @@ class SequenceImportanceDisplay:
             ax.figure.colorbar(mapped, ax=ax, label="degree", ticks=ticks, pad=0.01)
         ax.set(xlabel="position", ylabel=_LABELS[quantity])
         ax.margins(x=0.01)
-        ax.spines[["top", "right"]].set_visible(False)
+        tidy(ax, "y")
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
