@@ -60,16 +60,19 @@ def note(what: str, ours: str, error: str = "") -> Verdict:
     return Verdict(what, "", ours, error, ONLY_OURS)
 
 
-def number(what: str, paper: float, values: Any, why: str = "", spread: float = 0.0, digits: int = 1) -> Verdict:
+def number(
+    what: str, paper: float, values: Any, why: str = "", spread: float = 0.0, digits: int = 1, same: bool = True
+) -> Verdict:
     """Return the verdict on a number of which larger is better.
 
-    It is reproduced within two standard errors of ours, or within the spread that the paper prints.
+    It is reproduced within two standard errors of ours, or within the spread that the paper prints. On other data
+    than the paper's (``same=False``) a larger number is not called better.
     """
     mean, error = mean_and_error(values)
     near = abs(mean - paper) <= max(2.0 * error, spread)
-    verdict = REPRODUCED if near else BETTER if mean > paper else DIFFERS
-    return Verdict(what, f"{paper:.{digits}f}", f"{mean:.{digits}f}", f"{error:.{digits + 1}f}", verdict,
-                   "" if near else why)  # fmt: skip
+    verdict = REPRODUCED if near else BETTER if mean > paper and same else DIFFERS
+    texts = [f"{paper:.{digits}f}", f"{mean:.{digits}f}", f"{error:.{digits + 1}f}"]
+    return Verdict(what, *texts, verdict, why if verdict == DIFFERS else "")
 
 
 def mean_and_error(values: Any) -> tuple[float, float]:
@@ -181,7 +184,7 @@ def load_script(name: str) -> ModuleType:
 def run(name: str, small: bool = False, output: Path | None = None, jobs: int = 1) -> list[dict[str, Any]]:
     """Compute what is missing of one script, then write its verdicts and its picture; return its rows."""
     script = load_script(name)
-    folder = output or PAPERS / name.split("/")[0]
+    folder = (output or PAPERS) / name.split("/")[0]
     picture = (output or PICTURES) / f"{name.replace('/', '-')}.png"
     folder.mkdir(parents=True, exist_ok=True)
     picture.parent.mkdir(parents=True, exist_ok=True)
