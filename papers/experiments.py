@@ -32,6 +32,8 @@ from typing import Any
 
 import numpy as np
 
+from multikernel import KernelStack, stack_kernels
+
 PAPERS = Path(__file__).parent
 PICTURES = PAPERS.parent / "docs" / "papers"
 CACHE = PAPERS.parent / "build" / "papers"
@@ -158,6 +160,14 @@ def cached(name: str, compute: Callable[[], np.ndarray]) -> np.ndarray:
             np.save(file, compute())
         os.replace(part, path)
     return np.load(path, mmap_mode="r")
+
+
+def average(stack: KernelStack, weights: Any = None) -> KernelStack:
+    """Return the mean of the kernels, with the given weights or equal ones, as a stack of one kernel."""
+    weights = np.ones(stack.n_kernels) if weights is None else np.asarray(weights, float)
+    shares = weights / weights.sum()
+    mean = sum(share * K for share, K in zip(shares, stack.train_kernels(), strict=True) if share)
+    return stack_kernels([mean.astype(stack.dtype)])
 
 
 # ---- scripts
