@@ -17,6 +17,7 @@ task to NAME-rows.csv in one write. The verdicts go to NAME.csv.
 from __future__ import annotations
 
 import csv
+import fcntl
 import importlib.util
 import io
 import multiprocessing
@@ -153,12 +154,15 @@ def _value(text: str) -> Any:
 def cached(name: str, compute: Callable[[], np.ndarray]) -> np.ndarray:
     """Return an array that several runs and processes share, computed once and kept in a file that is mapped."""
     path = CACHE / f"{name}.npy"
-    if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        part = path.with_suffix(f".{os.getpid()}.part")
-        with open(part, "wb") as file:
-            np.save(file, compute())
-        os.replace(part, path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # one process computes, the others wait; the lock ends with the process
+    with open(path.with_suffix(".lock"), "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not path.exists():
+            part = path.with_suffix(".part")
+            with open(part, "wb") as file:
+                np.save(file, compute())
+            os.replace(part, path)
     return np.load(path, mmap_mode="r")
 
 

@@ -1,10 +1,11 @@
 """Where proteins go: stand-ins for the data sets plant, nonplant, psort+ and psort- and their 69 kernels.
 
-The sets and kernels of Ong & Zien are not to be had. In place of the sets: TargetP 2.0 (plant and non-plant proteins, the
-first 200 residues; luminal proteins count as those of the chloroplast) and UniProt's bacterial proteins with one location,
-as many of each class as there are, up to the size of the paper's set. In place of the kernels: the same 64 motif kernels;
-composition and spectrum in place of 2 kernels on phylogenetic profiles; and 3 kernels on local alignment scores in place
-of 3 on BLAST scores. As with BLAST, a protein is described by its scores against all proteins of the set.
+The sets and kernels of Ong & Zien are not to be had. In place of the sets: TargetP 2.0 (plant and non-plant proteins,
+the first 200 residues; luminal proteins count as those of the chloroplast) and UniProt's bacterial proteins with one
+location, as many of each class as there are, up to the size of the paper's set. In place of the kernels: the same 64
+motif kernels; composition and spectrum in place of 2 kernels on phylogenetic profiles; and 3 kernels on local
+alignment scores in place of 3 on BLAST scores. As with BLAST, a protein is described by its scores against all
+proteins of the set.
 """
 
 from __future__ import annotations
@@ -24,7 +25,13 @@ SETS = {
     "psort+": ("psort_pos_uni", 541, 81),
     "psort-": ("psort_neg_uni", 1444, 192),
 }
-NAMES = [f"motif {i}" for i in range(64)] + ["composition", "spectrum 3", "alignment", "alignment rbf", "alignment rbf/2"]
+NAMES = [f"motif {i}" for i in range(64)] + [
+    "composition",
+    "spectrum 3",
+    "alignment",
+    "alignment rbf",
+    "alignment rbf/2",
+]
 
 
 def draw(name: str, n: int | None = None, ambiguous: int = 0, seed: int = 0) -> Bunch:

@@ -7,7 +7,7 @@
 
 run    computes what is missing, then writes NAME.csv (the verdicts) and NAME-rows.csv beside the script, and the
        picture below docs/papers; a run that was stopped goes on where it was. A name may be a folder, or 'all'.
-       --small takes small sizes, for a test, and needs --output; --long includes what takes an hour or a million samples.
+       --small takes small sizes, for a test, and needs --output; --long includes the million samples.
 page   writes docs/papers.md from the tables that are there.
 
 Real data are read from the folder named by MULTIKERNEL_DATA. Every process uses one thread.
@@ -39,10 +39,13 @@ TITLES = {
 }
 HEADER = """# The papers, reproduced
 
-Written by `python papers/run.py page` from the tables beside the scripts: a number that is not there was not measured. `make papers` runs everything but the fit of a million
-samples, `make papers-full` that too; `python papers/run.py run 2005-sonnenburg/figure1` runs one script. *Error* is the standard error of ours. Verdicts: **reproduced**
-(the claim holds, or the number is within two standard errors of ours or within the spread that the paper prints), **better**, **differs** with the reason as far as known, **only ours** where
-the paper prints and claims nothing.
+Written by `python papers/run.py page` from the tables beside the scripts: a number that is not there was not measured.
+`make papers` runs everything but the fit of a million samples, `make papers-full` that too;
+`python papers/run.py run 2005-sonnenburg/figure1` runs one script. *Error* is the standard error of ours.
+Verdicts: **reproduced** (the claim holds, or the number is within two standard errors of ours or within the spread that
+the paper prints), **better**, **differs** with the reason as far as known, **only ours** where the paper prints and
+claims nothing. Two theorems are tests of the suite: all formulations of Zien & Ong's Figure 1 have one optimum, and the
+weights of Kloft et al.'s Theorem 1 have norm one.
 """
 
 
@@ -84,7 +87,9 @@ def overview() -> str:
     lines = ["| script | table or figure | reproduced | better | differs |", "| --- | --- | --- | --- | --- |"]
     for name in experiments.names():
         kinds = [row["verdict"] for row in read_verdicts(name)]
-        counts = [str(kinds.count(kind)) for kind in ("reproduced", "better", "differs")] if kinds else ["not run", "", ""]
+        counts = (
+            [str(kinds.count(kind)) for kind in ("reproduced", "better", "differs")] if kinds else ["not run", "", ""]
+        )
         lines.append(f"| {name} | {experiments.load_script(name).title} | {' | '.join(counts)} |")
     return "\n".join(lines) + "\n"
 

@@ -10,8 +10,9 @@ from multikernel.datasets import make_stars
 from multikernel.kernels import rbf_family
 
 title = "Figure 1: nested stars, five widths"
-compared = """The paper prints neither the shape of the stars, nor the widths, C and numbers of samples. Ours: six rays, noise 0.1,
-widths 0.01, ..., 100, C = 1, kernels without normalisation, 1000 training and 5000 test points, 20 draws a distance."""
+compared = """The paper prints neither the shape of the stars, nor the widths, C and numbers of samples. Ours: six
+rays, noise 0.1, widths 0.01, ..., 100, C = 1, kernels without normalisation, 1000 training and 5000 test points, 20
+draws a distance."""
 WIDTHS = (0.01, 0.1, 1.0, 10.0, 100.0)
 DISTANCES = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 1.0, 1.2, 1.4, 1.7, 2.0)
 
@@ -34,8 +35,10 @@ def profiles(rows):
     """Return the distances, the mean weights at each, and the mean test errors with their standard errors."""
     distances = values(rows, "distance")
     weights = [np.mean([numbers(w) for w in column(rows, "weights", distance=d)], axis=0) for d in distances]
-    return np.array(distances), np.array(weights), np.array(
-        [mean_and_error(column(rows, "error", distance=d)) for d in distances]
+    return (
+        np.array(distances),
+        np.array(weights),
+        np.array([mean_and_error(column(rows, "error", distance=d)) for d in distances]),
     )
 
 

@@ -10,8 +10,9 @@ from multikernel.datasets import make_sine
 from multikernel.kernels import rbf_family
 
 title = "Figure 2: a sine of growing frequency, three widths"
-compared = """The paper prints neither widths, C, epsilon, nor the points. Ours: widths 0.005, 0.05, 0.5 of exp(-d^2 / width) on
-[0, 10], 200 points without noise, C = 10, epsilon = 0.01, kernels without normalisation, five draws a frequency."""
+compared = """The paper prints neither widths, C, epsilon, nor the points. Ours: widths 0.005, 0.05, 0.5 of
+exp(-d^2 / width) on [0, 10], 200 points without noise, C = 10, epsilon = 0.01, kernels without normalisation, five
+draws a frequency."""
 WIDTHS = (0.005, 0.05, 0.5)
 FREQUENCIES = tuple(np.round(np.geomspace(0.5, 20.0, 28), 3))
 
@@ -38,9 +39,8 @@ def profiles(rows):
 
 def verdicts(rows):
     """The switch."""
-    frequencies, weights = profiles(rows)
+    _, weights = profiles(rows)
     chosen = weights.argmax(axis=1)
-    # the change of log frequency while the largest weight is below 0.9
     mixed = np.mean(weights.max(axis=1) < 0.9)
     return [
         claim("width of largest weight as the frequency grows", "decreases", " to ".join(

@@ -16,8 +16,10 @@ from multikernel.inspection import position_importance, top_motifs
 from multikernel.kernels import PositionBlocks, WeightedDegree
 
 title = "Figure 4: the positions that separate true splice sites from false ones"
-compared = """The paper's data are not described well enough to obtain them: acceptor sites of C. elegans in their place (celegans_acceptor, 398 letters, 3.3 % true sites), 65,000 for training and 100,000 for
-testing. Hinge loss, norm 1, C = 0.01 (larger ones were too slow and gain little), gap 3e-3, explicit features, one thread. Position 0 is the A of the AG that every sequence has, true site or not."""
+compared = """The paper's data are not described well enough to obtain them: acceptor sites of C. elegans in their
+place (celegans_acceptor, 398 letters, 3.3 % true sites), 65,000 for training and 100,000 for testing. Hinge loss,
+norm 1, C = 0.01 (larger ones were too slow and gain little), gap 3e-3, explicit features, one thread. Position 0 is
+the A of the AG that every sequence has, true site or not."""
 # where the AG begins
 AG = 197
 # upstream of the site: the pyrimidine tract, and equally many positions before it
@@ -47,7 +49,8 @@ def fit(kernels, train, test, **options):
     f = model.decision_function(test[0])
     return model, {
         "examples": len(train[1]), "kernels": len(model.kernel_names_), "gap": float(model.duality_gap_),
-        "cpu_seconds": seconds, "precision_recall": average_precision_score(test[1], f), "roc": roc_auc_score(test[1], f),
+        "cpu_seconds": seconds, "precision_recall": average_precision_score(test[1], f),
+        "roc": roc_auc_score(test[1], f),
     }  # fmt: skip
 
 

@@ -10,7 +10,8 @@ from experiments import column, load_script, note
 from sklearn.exceptions import ConvergenceWarning
 
 title = "Section 5.3: time of an epoch against the number of examples"
-compared = """The paper prints no times. Processor seconds of the first epoch, which goes through all samples; the setting of section53. The bar of this project is n^1.2."""
+compared = """The paper prints no times. Processor seconds of the first epoch, which goes through all samples; the
+setting of section53. The bar of this project is n^1.2."""
 one_at_a_time = True
 SIZES = (10_000, 31_623, 100_000, 316_228, 1_000_000)
 

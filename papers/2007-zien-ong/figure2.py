@@ -1,4 +1,4 @@
-"""One binary task with seven kernels: each alone, MKL and the plain sum, and kernels of noise (section 3.2, Figure 2)."""
+"""One binary task with seven kernels: each alone, MKL, the plain sum, and noise kernels (section 3.2, Figure 2)."""
 
 from __future__ import annotations
 
@@ -10,16 +10,30 @@ from sklearn.model_selection import StratifiedShuffleSplit
 from multikernel import MKLClassifier, stack_kernels
 
 title = "Figure 2: membrane proteins, seven kernels and noise"
-compared = """The paper's membrane data (2316 yeast proteins, 7 kernels) are not at hand: inner membrane proteins against the rest among 1444 bacterial proteins of psort- (papers/proteins.py), with seven of their kernels. Ten splits 80/20,
-C = 1, kernels of variance one. Noise: Gram matrices of independent normal columns, as many as there are samples."""
+compared = """The paper's membrane data (2316 yeast proteins, 7 kernels) are not at hand: inner membrane proteins
+against the rest among 1444 bacterial proteins of psort- (papers/proteins.py), with seven of their kernels. Ten
+splits 80/20, C = 1, kernels of variance one. Noise: Gram matrices of independent normal columns, as many as there
+are samples."""
 # positions in the 69 kernels of proteins.py
-KERNELS = {"motif 1----": 0, "motif 1---1": 1, "motif 11---": 8, "first 15": 24, "composition": 64, "spectrum 3": 65, "alignment": 66}
+KERNELS = {
+    "motif 1----": 0,
+    "motif 1---1": 1,
+    "motif 11---": 8,
+    "first 15": 24,
+    "composition": 64,
+    "spectrum 3": 65,
+    "alignment": 66,
+}
 NOISE = (0, 1, 3, 7)
 
 
 def tasks(small):
     """Every split and number of noise kernels."""
-    return [{"noise": noise, "split": split} for noise in ((0, 3) if small else NOISE) for split in range(1 if small else 10)]
+    return [
+        {"noise": noise, "split": split}
+        for noise in ((0, 3) if small else NOISE)
+        for split in range(1 if small else 10)
+    ]
 
 
 def samples(small, noise):
@@ -57,7 +71,9 @@ def verdicts(rows):
         # alike: within two standard errors, or half a point
         holds = abs(gain) <= max(2 * error, 0.5) if not noise else gain > 2 * error
         why = "MKL is ahead without noise too" if gain > 0 and not noise else "MKL is not ahead"
-        found.append(claim(f"{noise} noise kernels: MKL - sum, points", texts, f"{gain:.2f}", holds, why, f"{error:.2f}"))
+        found.append(
+            claim(f"{noise} noise kernels: MKL - sum, points", texts, f"{gain:.2f}", holds, why, f"{error:.2f}")
+        )
     single = np.mean([numbers(each) for each in column(rows, "single", noise=0)], axis=0)
     weights = np.mean([numbers(each) for each in column(rows, "weights", noise=0)], axis=0)
     found.append(claim("range of the single kernels' accuracies, points; of their weights", "small; large",

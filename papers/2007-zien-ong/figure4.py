@@ -12,8 +12,9 @@ from multikernel.inspection import ClassEmbeddingDisplay
 from multikernel.kernels import Linear, pairwise_output_kernels
 
 title = "Figure 4: a kernel on the classes"
-compared = """The paper draws three Gaussian classes and prints no numbers. Linear kernel, the pairwise family of section 3.4, C = 1, 300 samples, ten draws; centres and noise are ours. Distances between the
-classes 0-1, 0-2, 1-2: of the centres, and of the learned kernel on the classes."""
+compared = """The paper draws three Gaussian classes and prints no numbers. Linear kernel, the pairwise family of
+section 3.4, C = 1, 300 samples, ten draws; centres and noise are ours. Distances between the classes 0-1, 0-2, 1-2:
+of the centres, and of the learned kernel on the classes."""
 CENTERS = {
     "on a line": ((0.0, 0.0), (1.0, 0.0), (4.0, 0.0)),
     "in the plane": ((-2.0, 0.0), (-1.0, 1.0), (2.5, 0.0)),
@@ -46,8 +47,16 @@ def verdicts(rows):
         mean, error = learned.mean(axis=0), learned.std(axis=0, ddof=min(1, len(learned) - 1)) / np.sqrt(len(learned))
         shown = ", ".join(f"{each:.2f}" for each in mean)
         centres = ", ".join(f"{each:.2f}" for each in given)
-        found.append(claim(f"{name}: the farthest pair of classes is that of the centres ({centres})", "so", shown,
-                           all(learned.argmax(axis=1) == given.argmax()), "not in every draw", f"{error.max():.2f}"))
+        found.append(
+            claim(
+                f"{name}: the farthest pair of classes is that of the centres ({centres})",
+                "so",
+                shown,
+                all(learned.argmax(axis=1) == given.argmax()),
+                "not in every draw",
+                f"{error.max():.2f}",
+            )
+        )
         found.append(claim(f"{name}: the nearest pair too", "reflects the arrangement", shown,
                            all(learned.argmin(axis=1) == given.argmin()), "the two near classes are moved apart, "
                            "because they are the hardest to separate; the paper says itself that how this works is not "

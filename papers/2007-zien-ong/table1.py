@@ -12,12 +12,18 @@ from multikernel import MKLClassifier, stack_kernels
 from multikernel.datasets import make_simplex
 
 title = "Table 1: how the training time grows"
-compared = """Class centres at the vertices of a simplex, noise 0.3, Gaussian kernels whose first width is the 1/c quantile of the distances and the others 2^-0.5, 2^0.5, 2^-1, 2, ... times it,
-each of variance one, relative gap 1e-2. One number grows at a time from the base case of 300 examples, 3 classes and 3 kernels. C is not printed; ours is 1. Slopes of log-log fits of processor time, kernels
-computed beforehand, the best of three fits. The forms that go to a conic solver are measured on 60, 120 and 240 examples."""
+compared = """Class centres at the vertices of a simplex, noise 0.3, Gaussian kernels whose first width is the 1/c
+quantile of the distances and the others 2^-0.5, 2^0.5, 2^-1, 2, ... times it, each of variance one, relative gap
+1e-2. One number grows at a time from the base case of 300 examples, 3 classes and 3 kernels. C is not printed; ours
+is 1. Slopes of log-log fits of processor time, kernels computed beforehand, the best of three fits. The forms that
+go to a conic solver are measured on 60, 120 and 240 examples."""
 one_at_a_time = True
 BASE = {"examples": 300, "classes": 3, "kernels": 3}
-SIZES = {"examples": (100, 200, 500, 1000, 2000, 5000), "classes": (3, 6, 12, 25, 50, 100), "kernels": (2, 4, 7, 12, 20)}
+SIZES = {
+    "examples": (100, 200, 500, 1000, 2000, 5000),
+    "classes": (3, 6, 12, 25, 50, 100),
+    "kernels": (2, 4, 7, 12, 20),
+}
 SMALL = {"examples": (30, 60), "classes": (3, 6), "kernels": (2, 4)}
 FORMS = ("qcqp", "qcqp-compact", "silp", "silp-compact")
 # the slopes that the paper prints: QP, QCQP (9), SILP (11), compact SILP
@@ -83,7 +89,9 @@ def verdicts(rows):
         whole, last = slope(rows, "auto", what)
         verdict, why = (BETTER, "") if whole <= min(paper) else (DIFFERS, "steeper than the best of the paper")
         found.append(Verdict(f"slope in {what}, the best form", f"{min(paper):.1f}", f"{whole:.1f}", "", verdict, why))
-        found.append(note(f"slope in {what} between the two largest sizes, where fixed costs weigh least", f"{last:.1f}"))
+        found.append(
+            note(f"slope in {what} between the two largest sizes, where fixed costs weigh least", f"{last:.1f}")
+        )
     largest = max(column(rows, "size", solver="qcqp"))
     at = {each: column(rows, "seconds", solver=each, grows="examples", size=largest)[0] for each in FORMS}
     shown = ", ".join(f"{each} {seconds:.3g} s" for each, seconds in at.items())

@@ -9,9 +9,10 @@ from multikernel import MKLClassifier, MKLClassifierCV, stack_kernels
 from multikernel.datasets import make_redundant_kernels
 
 title = "Figure 1 left: redundant kernels, l1, l2 and the canonical mixture"
-compared = """d = 60, p = 30, tau = 4, 900 samples in three equal parts, kernels and normalisation as section 4.1. It leaves open the distance of the class
-means (ours 3, in equal parts along every feature), the entries of A_i (standard normal), what happens where nu does not divide d (sets differ by one feature), and the
-grid of eta in [0.001, 10] (ours nine values, evenly on a logarithmic scale); the numbers of the figure are not printed."""
+compared = """d = 60, p = 30, tau = 4, 900 samples in three equal parts, kernels and normalisation as section 4.1.
+It leaves open the distance of the class means (ours 3, in equal parts along every feature), the entries of A_i
+(standard normal), what happens where nu does not divide d (sets differ by one feature), and the grid of eta in
+[0.001, 10] (ours nine values, evenly on a logarithmic scale); the numbers of the figure are not printed."""
 SETS = (1, 2, 3, 4, 6, 8, 12, 15, 20, 30)
 COSTS = tuple(np.geomspace(0.001, 10.0, 9))
 METHODS = ("l1", "l2", "canonical")
@@ -72,22 +73,64 @@ def verdicts(rows):
     difference, error = apart("l1", "l2", few.argmax())
     shown = "; ".join(f"{nu}: {a:.2f}, {b:.2f}, {c:.2f}" for nu, a, b, c in zip(sets, l1, l2, canonical, strict=True))
     best = all(l1[few] <= np.minimum(l2, canonical)[few])
-    found.append(claim("l1 best at 2 to 4 informative kernels (error in %: nu: l1, l2, canonical)", "best", shown, best,
-                       f"l1 - l2 at nu = {sets[few.argmax()]} is {difference:.2f} points", f"{error:.2f}"))
+    found.append(
+        claim(
+            "l1 best at 2 to 4 informative kernels (error in %: nu: l1, l2, canonical)",
+            "best",
+            shown,
+            best,
+            f"l1 - l2 at nu = {sets[few.argmax()]} is {difference:.2f} points",
+            f"{error:.2f}",
+        )
+    )
     difference, error = apart("canonical", "l2", -1)
-    found.append(claim("canonical best at full independence, nu = 30: canonical - l2 in points", "below 0",
-                       f"{difference:.2f}", difference <= error, "l2 is ahead", f"{error:.2f}"))
+    found.append(
+        claim(
+            "canonical best at full independence, nu = 30: canonical - l2 in points",
+            "below 0",
+            f"{difference:.2f}",
+            difference <= error,
+            "l2 is ahead",
+            f"{error:.2f}",
+        )
+    )
     difference, error = apart("l1", "canonical", -1)
-    found.append(claim("l1 worst at full independence: l1 - canonical in points", "above 0", f"{difference:.2f}",
-                       difference > 2 * error, "no difference", f"{error:.2f}"))
-    above = max(apart("l2", worst, i)[0] - 2 * apart("l2", worst, i)[1]
-                for i in range(len(sets)) for worst in [("l1", "canonical")[int(l1[i] < canonical[i])]])
-    found.append(claim("l2 never worst: its largest excess over the worse of the others, less two errors", "at most 0",
-                       f"{above:.2f}", above <= 0, "worst at some nu"))
+    found.append(
+        claim(
+            "l1 worst at full independence: l1 - canonical in points",
+            "above 0",
+            f"{difference:.2f}",
+            difference > 2 * error,
+            "no difference",
+            f"{error:.2f}",
+        )
+    )
+    above = max(
+        apart("l2", worst, i)[0] - 2 * apart("l2", worst, i)[1]
+        for i in range(len(sets))
+        for worst in [("l1", "canonical")[int(l1[i] < canonical[i])]]
+    )
+    found.append(
+        claim(
+            "l2 never worst: its largest excess over the worse of the others, less two errors",
+            "at most 0",
+            f"{above:.2f}",
+            above <= 0,
+            "worst at some nu",
+        )
+    )
     spread = np.ptp(100 * errors[:, 0, 0])
-    found.append(claim("all alike when every kernel has everything, nu = 1: range of errors in points", "equal",
-                       f"{spread:.2f}", spread < 0.5, "they differ", f"{100 * errors[:, 0, 1].max():.2f}"))
-    return found  # fmt: skip
+    found.append(
+        claim(
+            "all alike when every kernel has everything, nu = 1: range of errors in points",
+            "equal",
+            f"{spread:.2f}",
+            spread < 0.5,
+            "they differ",
+            f"{100 * errors[:, 0, 1].max():.2f}",
+        )
+    )
+    return found
 
 
 def draw(rows, figure):

@@ -11,9 +11,12 @@ from multikernel.datasets import dna, load_dataset
 from multikernel.kernels import Linear, Spectrum, WeightedDegreeShift
 
 title = "Figure 1 right: transcription starts, AUC against training size"
-compared = """The human data of the paper (windows of 2001 letters, 8508 starts, 46,794 training samples) are not to be had: promoters of Arabidopsis without TATA box in their place (promoters_cnn, 251 letters, the start after
-200), of which 3000 are the pool for training, 1000 for tuning, 2000 for testing. Five kernels of unit diagonal: weighted degree with shift around the start, spectra of order 4 before and after it, and linear kernels
-on smoothed shares of G or C and of A or G in place of energies and angles. eta in {2^-2.5, ..., 2^2.5}, ten draws of the training samples."""
+compared = """The human data of the paper (windows of 2001 letters, 8508 starts, 46,794 training samples) are not
+to be had: promoters of Arabidopsis without TATA box in their place (promoters_cnn, 251 letters, the start after
+200), of which 3000 are the pool for training, 1000 for tuning, 2000 for testing. Five kernels of unit diagonal:
+weighted degree with shift around the start, spectra of order 4 before and after it, and linear kernels on smoothed
+shares of G or C and of A or G in place of energies and angles. eta in {2^-2.5, ..., 2^2.5}, ten draws of the
+training samples."""
 METHODS = ("l1", "l2", "canonical")
 SIZES = (100, 200, 400, 800, 1600)
 COSTS = tuple(2.0 ** np.arange(-2.5, 3.0, 0.5))
@@ -70,8 +73,8 @@ def work(small, size, draw):
     mean = average(stack)
     for stacked, norms in ((stack, {"l1": 1.0, "l2": 2.0}), (mean, {"canonical": 1.0})):
         search = MKLClassifierCV(
-            "precomputed", Cs=COSTS[::3] if small else COSTS, norms=list(norms.values()), refit=False, scoring="roc_auc",
-            cv=[(np.arange(size), np.arange(size, len(both)))], **options,
+            "precomputed", Cs=COSTS[::3] if small else COSTS, norms=list(norms.values()), refit=False,
+            scoring="roc_auc", cv=[(np.arange(size), np.arange(size, len(both)))], **options,
         ).fit(stacked[both], y[both])  # fmt: skip
         scores, points = search.cv_results_["mean_test_score"], search.cv_results_["params"]
         for method, norm in norms.items():
@@ -93,11 +96,15 @@ def verdicts(rows):
     found = []
     for n in values(rows, "size"):
         l1, l2, canonical = (column(rows, method, size=n) for method in METHODS)
-        for what, difference in (("l2 - l1", l2 - l1), ("l2 - canonical", l2 - canonical), ("canonical - l1", canonical - l1)):
+        for what, difference in (
+            ("l2 - l1", l2 - l1),
+            ("l2 - canonical", l2 - canonical),
+            ("canonical - l1", canonical - l1),
+        ):
             gain, error = mean_and_error(difference)
             why = "no significant difference" if abs(gain) <= 2 * error else "the other way round"
-            found.append(claim(f"{n} training samples: {what}, points of AUC", "above 0", f"{gain:.2f}", gain > 2 * error,
-                               why, f"{error:.2f}"))  # fmt: skip
+            found.append(claim(f"{n} training samples: {what}, points of AUC", "above 0", f"{gain:.2f}",
+                               gain > 2 * error, why, f"{error:.2f}"))  # fmt: skip
     weights = [np.mean([numbers(w) for w in column(rows, f"{method} weights")], axis=0) for method in ("l1", "l2")]
     shown = "; ".join(", ".join(f"{each:.2f}" for each in line) for line in weights)
     found.append(note("mean weights of l1; l2 (start, before, after, GC, AG)", shown))

@@ -11,8 +11,10 @@ from multikernel import M3KClassifier, MKLClassifier, OBSCUREClassifier, UFOMKLC
 from multikernel.estimators.baselines import BinaryMKLWeights
 
 title = "Figure 2 right: accuracy against examples a class"
-compared = """leaves100 (100 classes of 16 leaves, 48 Gaussian kernels of three views) in place of Caltech-101 (102 classes, 48 kernels), which is not at hand: 4 to 12 examples a class for training, the rest for testing, five draws.
-C in {1, 10, 100} on one leaf of each class, left out of the training leaves; gamma0 of M3K is 0.9 of the largest margin, OBSCURE and UFO-MKL make ten passes. The numbers of the paper are in an appendix that we do not have."""
+compared = """leaves100 (100 classes of 16 leaves, 48 Gaussian kernels of three views) in place of Caltech-101
+(102 classes, 48 kernels), which is not at hand: 4 to 12 examples a class for training, the rest for testing, five
+draws. C in {1, 10, 100} on one leaf of each class, left out of the training leaves; gamma0 of M3K is 0.9 of the
+largest margin, OBSCURE and UFO-MKL make ten passes. The numbers of the paper are in an appendix that we do not have."""
 COUNTS = (4, 6, 8, 10, 12)
 # the online methods stop after their passes, by design
 warnings.filterwarnings("ignore", message=".*(OBSCURE|UFOMKL)Classifier reached max_iter")
@@ -45,7 +47,8 @@ def work(small, examples, draw):
     train, test = split_of(y, examples, draw)
     costs = (1.0, 10.0) if small else (1.0, 10.0, 100.0)
     weighted = average(stack, BinaryMKLWeights(random_state=0).fit(stack[train], y[train]).weights_)
-    joint = {"multiclass": "joint", "fit_intercept": False, "tol": 1e-2, "normalize": None, "n_jobs": 1}
+    exact = {"tol": 1e-2, "normalize": None, "n_jobs": 1}
+    joint = {"multiclass": "joint", "fit_intercept": False, **exact}
     online = {"max_iter": 10, "random_state": 0, "normalize": None, "n_jobs": 1}
     machines = {
         "uniform": (average(stack), lambda C: MKLClassifier("precomputed", C=C, **joint)),
@@ -53,7 +56,7 @@ def work(small, examples, draw):
         "OBSCURE": (stack, lambda C: OBSCUREClassifier("precomputed", C=C, **online)),
         "UFO-MKL": (stack, lambda C: UFOMKLClassifier("precomputed", C=C, **online)),
         "joint": (stack, lambda C: MKLClassifier("precomputed", C=C, **joint)),
-        "M3K": (stack, lambda C: M3KClassifier("precomputed", C=C, gamma0_fraction=0.9, tol=1e-2, normalize=None, n_jobs=1)),
+        "M3K": (stack, lambda C: M3KClassifier("precomputed", C=C, gamma0_fraction=0.9, **exact)),
     }  # fmt: skip
     # one leaf of each class is left out to choose C
     last = np.arange(examples - 1, len(train), examples)
@@ -62,7 +65,10 @@ def work(small, examples, draw):
     for method, (kernels, make) in machines.items():
         scores = [make(C).fit(kernels[inner], y[inner]).score(kernels[held], y[held]) for C in costs]
         best = costs[int(np.argmax(scores))]
-        row |= {method: 100 * make(best).fit(kernels[train], y[train]).score(kernels[test], y[test]), f"{method} C": best}
+        row |= {
+            method: 100 * make(best).fit(kernels[train], y[train]).score(kernels[test], y[test]),
+            f"{method} C": best,
+        }
     return row
 
 

@@ -11,8 +11,10 @@ from multikernel.kernels import RBF, Linear, per_group
 from multikernel.theory import bound_report
 
 title = "Theorem 2: the bound against gamma0"
-compared = """The paper prints no numbers. Four classes at the vertices of a simplex (noise 0.3) beside nine columns of noise; two Gaussian kernels on the columns of the
-classes, the same two and a linear one of nine times their trace on the noise, not normalised (where the kernel of largest trace also has the largest margin, T does not change at all); 300 samples, 20 draws, C = 1, rho = 1, delta = 0.05; gamma0 in tenths of the largest feasible margin.
+compared = """The paper prints no numbers. Four classes at the vertices of a simplex (noise 0.3) beside nine
+columns of noise; two Gaussian kernels on the columns of the classes, the same two and a linear one of nine times
+their trace on the noise, not normalised (where the kernel of largest trace also has the largest margin, T does not
+change at all); 300 samples, 20 draws, C = 1, rho = 1, delta = 0.05; gamma0 in tenths of the largest feasible margin.
 Margins and Lambda are measured on the training samples: a plug-in estimate, not a guarantee."""
 GAUSSIANS = [RBF(width=0.5), RBF(width=4.0)]
 KERNELS = [
@@ -47,7 +49,8 @@ def work(small, draw, fraction):
     return {
         "gamma0": report.gamma0, "T": report.T, "count": report.n_inside + report.n_pairs, "Lambda": report.Lambda,
         "complexity": report.bound.complexity, "margin_loss": report.bound.margin_loss, "total": report.bound.total,
-        "per_Lambda": report.bound.complexity / report.Lambda, "test_error": 1.0 - model.score(*samples(2000, 500 + draw)),
+        "per_Lambda": report.bound.complexity / report.Lambda,
+        "test_error": 1.0 - model.score(*samples(2000, 500 + draw)),
     }  # fmt: skip
 
 
@@ -65,15 +68,17 @@ def verdicts(rows):
     return [
         claim("T: largest rise from one gamma0 to the next, any draw", "at most 0 (Lemma 4)", f"{max(rise, 0):.1e}",
               rise <= 1e-12, "T rises"),
-        claim("complexity term for one Lambda, gamma0 = 0 to the largest", "smaller", f"{per[0, 0]:.2f} to {per[-1, 0]:.2f}",
-              per[-1, 0] < per[0, 0], "|I| + |J| grows more than T falls", f"{per[-1, 1]:.2f}"),
+        claim("complexity term for one Lambda, gamma0 = 0 to the largest", "smaller",
+              f"{per[0, 0]:.2f} to {per[-1, 0]:.2f}", per[-1, 0] < per[0, 0],
+              "|I| + |J| grows more than T falls", f"{per[-1, 1]:.2f}"),
         claim("complexity term with the Lambda of the trained model, gamma0 = 0 to the largest", "smaller",
               f"{total[0, 0]:.1f} to {total[-1, 0]:.1f}", total[-1, 0] < total[0, 0],
               "the norm of the functions grows as the weights are restricted", f"{total[-1, 1]:.1f}"),
         claim("the bound above the test error: least excess of all models", "above 0", f"{excess:.1f}", excess >= 0,
               "violated"),
         note("models whose bound is below 1, where it says something", f"{np.mean(column(rows, 'total') < 1):.0%}"),
-        note("test error, gamma0 = 0 to the largest", f"{errors[0, 0]:.3f} to {errors[-1, 0]:.3f}", f"{errors[-1, 1]:.3f}"),
+        note("test error, gamma0 = 0 to the largest", f"{errors[0, 0]:.3f} to {errors[-1, 0]:.3f}",
+             f"{errors[-1, 1]:.3f}"),
     ]  # fmt: skip
 
 
@@ -86,7 +91,6 @@ def draw(rows, figure):
             ax.errorbar(fractions, *means(rows, key).T, marker="o", ms=3, label=label)
         ax.set(xlabel="gamma0 / largest", ylabel=ylabel)
         ax.legend(fontsize="small")
-
 
 
 size = (10, 3.5)
