@@ -24,6 +24,7 @@ import multiprocessing
 import os
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import astuple, dataclass, fields
@@ -32,6 +33,7 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import FitFailedWarning
 
 from multikernel import KernelStack, stack_kernels
 
@@ -238,7 +240,10 @@ def _results(name: str, small: bool, todo: list[dict], jobs: int) -> Iterator[li
 
 def work_one(name: str, small: bool, task: dict) -> list[dict]:
     """Return the rows of one task, each with the values that name the task."""
-    found = load_script(name).work(small, **task)
+    with warnings.catch_warnings():
+        # a search goes on without the fits that fail; an experiment does not
+        warnings.simplefilter("error", FitFailedWarning)
+        found = load_script(name).work(small, **task)
     return [task | row for row in (found if isinstance(found, list) else [found])]
 
 

@@ -14,8 +14,9 @@ from multikernel.solvers.alternating import Alternating
 
 title = "Figure 2: protein folds, single kernels, weights and 2000 iterations"
 compared = """Kernels and splits of table2: public kernels of rank 27, and kernels recomputed from the sequences.
-Single kernels have their own mu by three folds; the EM-type iteration runs up to 2000 times (it ends earlier where its duality gap vanishes in double precision), at
-the mu that table2 chooses (1) and at smaller ones, where the paper expects sparser weights."""
+Single kernels have their own mu by three folds; the EM-type iteration runs up to 2000 times (it ends earlier where
+its duality gap vanishes in double precision), at the mu that table2 chooses (1) and at smaller ones, where the paper
+expects sparser weights."""
 COSTS = 10.0 ** np.arange(-2, 7)
 PROMINENT = ("C", "V", "SW1", "SW2")
 MUS = (1.0, 0.1, 0.01)

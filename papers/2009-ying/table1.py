@@ -22,8 +22,8 @@ compared = """Ten splits into 60 % training and 40 % test, mu = C = 10, no inter
 weights change by at most 1e-4 in sum. The paper prints neither its widths nor which samples and classes of the
 larger sets it takes: ours are 2^-4, ..., 2^5 times the median squared distance on columns of unit variance, at most
 1000 (waveform3, satimage3) or 1500 samples (segment7, satimage6), the first classes. LSR-CV chooses one of these
-kernels and C in {0.1, ..., 1000} by five folds."""
-one_at_a_time = True
+kernels and C in {0.1, ..., 1000} by five folds. Times are
+processor seconds, compared within a split."""
 # data set, classes, largest number of samples
 TASKS = {
     "wine": ("wine", 3, None), "waveform3": ("waveform", 3, 1000), "segment3": ("segment", 3, None),
