@@ -1,4 +1,4 @@
-# make demo | test | test-oldest | lint | docs | bench | bench-quick | survey | papers | walk | knobs | alternate | mutate | drill | clean.
+# make demo | test | test-oldest | lint | docs | bench | bench-quick | survey | papers | papers-full | walk | knobs | alternate | mutate | drill | clean.
 # Everything happens in .venv; PYTHON picks the interpreter.
 PYTHON ?= python3
 VENV ?= .venv
@@ -18,7 +18,7 @@ ON_DASK := */estimators/partitioned.py,*/gram/dask.py,*/gram/dask_blocks.py,*/gr
 PYTEST := $(ONE_THREAD) $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-oldest lint docs bench bench-quick survey papers walk knobs alternate mutate drill clean
+.PHONY: help demo test test-oldest lint docs bench bench-quick survey papers papers-full walk knobs alternate mutate drill clean
 
 help:
 	@echo "make demo     learn a mix of kernels on a bundled data set"
@@ -28,7 +28,7 @@ help:
 	@echo "make docs     HTML documentation in site/"
 	@echo "make bench    all solvers and other packages in one run: writes docs/benchmarks.md (bench-quick: prints a small one)"
 	@echo "make survey   thousands of fits on many data sets against scikit-learn (QUICK=--quick: two minutes, CHECK=--check)"
-	@echo "make papers   the experiments of the papers"
+	@echo "make papers   the tables and figures of the papers: writes docs/papers.md (papers-full: with a million samples)"
 	@echo "make walk     files and functions that a fit, a prediction and a search cross (CHECK=--check: fail above the bars)"
 	@echo "make knobs    numbers in the source that no user can set (MAX=100: fail above so many)"
 	@echo "make alternate OLD=path   speed of this version as a ratio to that of another checkout, run in turn"
@@ -111,11 +111,12 @@ drill: $(VENV)/.test
 	$(BIN)/python -m tests.drill --page docs/reliability.md $(if $(BUDGET),--budget $(BUDGET)) $(if $(SEED),--seed $(SEED)) \
 	    $(if $(RESUME),--resume $(RESUME)) $(if $(ONLY),--only $(ONLY)) $(CHECK)
 
+# a run that was stopped goes on where it was; papers-full adds the fit of a million samples
 papers: $(VENV)/.package
-	@set -e; for script in papers/*/run.py; do \
-	    if [ -f "$$script" ]; then echo "== $$script"; $(BIN)/python "$$script"; \
-	    else echo "papers/ holds no experiment: each is a folder with a run.py."; fi; \
-	done
+	$(BIN)/python papers/run.py run all --jobs $(WORKERS)
+
+papers-full: $(VENV)/.package
+	$(BIN)/python papers/run.py run all --long --jobs $(WORKERS)
 
 clean:
 	rm -rf $(VENV) $(VENV)-oldest build dist site .coverage .coverage.* htmlcov .pytest_cache .ruff_cache .mypy_cache .hypothesis

@@ -3,7 +3,7 @@
     python benchmarks/scale.py [name ...]       growth, predict, tabular, hashing (all by default)
 
 growth     processor time of an epoch through all samples from n = 10,000 to 100,000 (to 1,000,000:
-           papers/2005-sonnenburg/run.py), as an exponent of n; 20 weighted degree kernels on sequences of 42 letters
+           papers/2005-sonnenburg/growth.py), as an exponent of n; 20 weighted degree kernels on sequences of 42 letters
 predict    time of 100,000 predictions in fractions of a minute, and the difference of some from the kernel expansion
 tabular    100,000 samples of 50 columns: random Fourier features of five widths and linear kernels of column groups,
            trained to a gap of 1e-2, in fractions of five minutes of processor time

@@ -1,9 +1,5 @@
 """The command that compares: its options, the tables and archives that it reads, and the table of a paper."""
 
-import os
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -151,23 +147,6 @@ def test_archives_hold_samples_or_kernels(tmp_path):
 def test_all_kernels_of_the_command_exist():
     chosen = make_kernels(KERNELS, [], [0.5, 1.0])
     assert len(chosen) == 6 and [kernel.factor for kernel in chosen[:2]] == [0.5, 1.0]
-
-
-# ---- the paper
-
-SCRIPT = Path(__file__).parents[2] / "papers" / "2013-cortes" / "run.py"
-
-
-@pytest.mark.skipif("MULTIKERNEL_DATA" not in os.environ, reason="MULTIKERNEL_DATA names no folder with the data")
-def test_the_table_of_the_paper_is_one_command(tmp_path):
-    run = subprocess.run(
-        [sys.executable, SCRIPT, "--small", "--output", tmp_path], env=dict(os.environ), capture_output=True, text=True
-    )
-    assert run.returncode == 0, run.stderr
-    for name in ("spambase", "splice"):
-        lines = (tmp_path / name / "table.csv").read_text().splitlines()
-        assert [line.split(",")[0] for line in lines[1:]] == ["uniform", "alignf", "joint", "m3k"]
-        assert (tmp_path / name / "comparison.png").stat().st_size > 5000
 
 
 def test_a_full_disk_is_one_sentence(table, tmp_path, monkeypatch):

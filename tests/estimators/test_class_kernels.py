@@ -320,26 +320,6 @@ def test_the_display_needs_output_kernels():
 # ---- the scripts
 
 
-def test_the_experiment_of_the_paper_runs_small(monkeypatch, capsys):
-    # under a name of its own: the benchmarks have a module `run` too
-    spec = importlib.util.spec_from_file_location("zien_ong", ROOT / "papers" / "2007-zien-ong" / "run.py")
-    experiment = importlib.util.module_from_spec(spec)
-    monkeypatch.setitem(sys.modules, "zien_ong", experiment)
-    spec.loader.exec_module(experiment)
-    ours = experiment.main(small=True)
-    assert set(ours) == {"examples", "classes", "kernels", "qcqp", "qcqp-compact", "silp", "silp-compact", "auto"}
-    assert all(np.isfinite(growth.slope) and len(growth.seconds) == 2 for growth in ours.values())
-    lines = capsys.readouterr().out.splitlines()
-    assert sum("bar" in line for line in lines) == 3 and lines[-1].startswith("in the plane")
-    # widths 1, 2^-0.5, 2^0.5 times the 1/c quantile of the distances, each kernel of variance one
-    K, y = experiment.toy(40, 4, 3)
-    assert np.bincount(y).tolist() == [10] * 4
-    np.testing.assert_allclose(K.trace(axis1=1, axis2=2) / 40 - K.mean(axis=(1, 2)), 1.0, rtol=1e-4)
-    shape = [np.log(each / each[0, 0])[0, 1] for each in K.astype(float)]
-    np.testing.assert_allclose(np.array(shape) / shape[0], [1.0, 2.0, 0.5], rtol=1e-3)
-    assert experiment.Growth([1, 2, 4], [1.0, 4.0, 16.0]).slope == pytest.approx(2.0)
-
-
 def test_the_benchmark_runs_small(monkeypatch, capsys):
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
     for name in ("run", "workloads", "tasks", "joint"):

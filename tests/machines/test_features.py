@@ -222,16 +222,3 @@ def test_the_benchmarks_run_on_small_draws(monkeypatch, capsys):
     scale.hashing(120)
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 7 and all("bar" in line for line in lines)
-
-
-def test_the_experiment_of_the_paper_runs_on_a_small_draw(tmp_path, monkeypatch, capsys):
-    spec = importlib.util.spec_from_file_location("sonnenburg", ROOT / "papers" / "2005-sonnenburg" / "run.py")
-    run = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(run)
-    monkeypatch.setattr(run, "N_TEST", 300)
-    monkeypatch.setattr(run, "HERE", tmp_path)
-    run.main(["fit", "--n", "400", "--length", "30", "--data", "dna"])
-    run.main(["growth", "--sizes", "200", "400", "--length", "30", "--data", "dna"])
-    printed = capsys.readouterr().out
-    assert "converged" in printed and "300 predictions" in printed and "n^" in printed
-    assert (tmp_path / "growth.svg").exists() and (tmp_path / "growth.csv").exists()

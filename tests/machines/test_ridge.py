@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -348,17 +346,6 @@ def test_a_callback_sees_every_iteration_and_its_model():
     assert all(value.shape == (7,) for value in values)
     with pytest.raises(ValueError, match=r"'callback' parameter of MKLClassifier must be None or a callable. Got 3"):
         model.set_params(callback=3).fit(X, y)
-
-
-@pytest.mark.skipif("MULTIKERNEL_DATA" not in os.environ, reason="MULTIKERNEL_DATA names no folder with data")
-def test_the_experiment_of_the_paper_runs_small(tmp_path):
-    path = Path(__file__).parents[2] / "papers" / "2009-ying" / "run.py"
-    spec = importlib.util.spec_from_file_location("ying", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    accuracy, _, apart = module.main(["--small", "--output", str(tmp_path)])["wine"]
-    assert accuracy.min() > 80 and apart < 1e-3
-    assert (tmp_path / "figure1.png").stat().st_size > 10_000
 
 
 def test_targets_that_are_not_finite_leave_coefficients_as_they_are():

@@ -1,0 +1,143 @@
+"""Test error of l1, l2 and canonical mixtures against the share of informative kernels (Toy 1, section 4.1)."""
+
+from __future__ import annotations
+
+import numpy as np
+from experiments import average, claim, column, mean_and_error, values
+
+from multikernel import MKLClassifier, MKLClassifierCV, stack_kernels
+from multikernel.datasets import make_redundant_kernels
+
+title = "Figure 1 left: redundant kernels, l1, l2 and the canonical mixture"
+compared = """d = 60, p = 30, tau = 4, 900 samples in three equal parts, kernels and normalisation as section 4.1.
+It leaves open the distance of the class means (ours 3, in equal parts along every feature), the entries of A_i
+(standard normal), what happens where nu does not divide d (sets differ by one feature), and the grid of eta in
+[0.001, 10] (ours nine values, evenly on a logarithmic scale); the numbers of the figure are not printed."""
+SETS = (1, 2, 3, 4, 6, 8, 12, 15, 20, 30)
+COSTS = tuple(np.geomspace(0.001, 10.0, 9))
+METHODS = ("l1", "l2", "canonical")
+P = 30
+
+
+def tasks(small):
+    """Every number of disjoint feature sets and repetition."""
+    sets, repetitions = ((1, 4, 30), 8) if small else (SETS, 100)
+    return [{"repetition": repetition, "sets": nu} for repetition in range(repetitions) for nu in sets]
+
+
+def work(small, repetition, sets):
+    """Test errors of the three methods, eta chosen on the validation part, on the same kernels."""
+    n = 240 if small else 900
+    seed = 1000 * repetition + sets
+    data = make_redundant_kernels(n, n_sets=sets, n_kernels=P, dtype=np.float32, random_state=seed)
+    stack, y = stack_kernels(data.kernels), data.y
+    parts = np.array_split(np.random.default_rng(seed).permutation(n), 3)
+    both, third = np.concatenate(parts[:2]), n // 3
+    train, test, mean = parts[0], parts[2], average(stack)
+    options = {"normalize": None, "tol": 1e-2, "n_jobs": 1}
+    found = {}
+    for kernels, norms in ((stack, {"l1": 1.0, "l2": 2.0}), (mean, {"canonical": 1.0})):
+        # one search over eta and norm, trained on the first part and scored on the second
+        search = MKLClassifierCV(
+            "precomputed", Cs=COSTS[:: 2 if small else 1], norms=list(norms.values()), refit=False, **options,
+            cv=[(np.arange(third), np.arange(third, 2 * third))],
+        ).fit(kernels[both], y[both])  # fmt: skip
+        scores, points = search.cv_results_["mean_test_score"], search.cv_results_["params"]
+        for method, norm in norms.items():
+            best = max((i for i, point in enumerate(points) if point["norm"] == norm), key=lambda i: scores[i])
+            model = MKLClassifier("precomputed", **points[best], **options).fit(kernels[train], y[train])
+            found[method] = 1.0 - model.score(kernels[test], y[test])
+    return found
+
+
+def table(rows):
+    """Return the numbers of sets, and mean and standard error of each method, (3, numbers, 2)."""
+    sets = values(rows, "sets")
+    return np.array(sets), np.array(
+        [[mean_and_error(column(rows, method, sets=nu)) for nu in sets] for method in METHODS]
+    )
+
+
+def verdicts(rows):
+    """The statements of section 4.1."""
+    sets, errors = table(rows)
+    l1, l2, canonical = 100 * errors[:, :, 0]
+    few = (sets > 1) & (sets <= 4)
+
+    def apart(first, second, place):
+        """Mean difference in points, paired by repetition, and its standard error."""
+        nu = sets[place]
+        return mean_and_error(100 * (column(rows, first, sets=nu) - column(rows, second, sets=nu)))
+
+    found = []
+    difference, error = apart("l1", "l2", few.argmax())
+    shown = "; ".join(f"{nu}: {a:.2f}, {b:.2f}, {c:.2f}" for nu, a, b, c in zip(sets, l1, l2, canonical, strict=True))
+    best = all(l1[few] <= np.minimum(l2, canonical)[few])
+    found.append(
+        claim(
+            "l1 best at 2 to 4 informative kernels (error in %: nu: l1, l2, canonical)",
+            "best",
+            shown,
+            best,
+            f"l1 - l2 at nu = {sets[few.argmax()]} is {difference:.2f} points",
+            f"{error:.2f}",
+        )
+    )
+    difference, error = apart("canonical", "l2", -1)
+    found.append(
+        claim(
+            "canonical best at full independence, nu = 30: canonical - l2 in points",
+            "below 0",
+            f"{difference:.2f}",
+            difference <= error,
+            "l2 is ahead",
+            f"{error:.2f}",
+        )
+    )
+    difference, error = apart("l1", "canonical", -1)
+    found.append(
+        claim(
+            "l1 worst at full independence: l1 - canonical in points",
+            "above 0",
+            f"{difference:.2f}",
+            difference > 2 * error,
+            "no difference",
+            f"{error:.2f}",
+        )
+    )
+    above = max(
+        apart("l2", worst, i)[0] - 2 * apart("l2", worst, i)[1]
+        for i in range(len(sets))
+        for worst in [("l1", "canonical")[int(l1[i] < canonical[i])]]
+    )
+    found.append(
+        claim(
+            "l2 never worst: its largest excess over the worse of the others, less two errors",
+            "at most 0",
+            f"{above:.2f}",
+            above <= 0,
+            "worst at some nu",
+        )
+    )
+    spread = np.ptp(100 * errors[:, 0, 0])
+    found.append(
+        claim(
+            "all alike when every kernel has everything, nu = 1: range of errors in points",
+            "equal",
+            f"{spread:.2f}",
+            spread < 0.5,
+            "they differ",
+            f"{100 * errors[:, 0, 1].max():.2f}",
+        )
+    )
+    return found
+
+
+def draw(rows, figure):
+    """Draw the errors against the share of informative kernels."""
+    sets, errors = table(rows)
+    axes = figure.subplots()
+    for method, line in zip(METHODS, errors, strict=True):
+        axes.errorbar(sets / P, 100 * line[:, 0], 100 * line[:, 1], marker="o", ms=3, capsize=2, label=method)
+    axes.set(xlabel="share of informative kernels, nu / p", ylabel="test error (%)")
+    axes.legend()

@@ -1,0 +1,284 @@
+"""What the scripts of the papers share: rows that a stopped run takes up again, verdicts, pictures and the page of all.
+
+A script is one table or figure. It has
+
+    title              the paper's name of it
+    compared           what differs from the paper, in a sentence or two
+    tasks(small)       a list of dicts, the units of work
+    work(small, **task) -> dict or list of dicts    the rows of one task
+    verdicts(rows)     a list of `Verdict`
+    draw(rows, figure) draws into a matplotlib figure
+
+and where needed ``one_at_a_time = True`` (it measures times) and ``long = True`` (only `make papers-full` runs it).
+`run` calls `work` for every task whose rows are not there yet, in several processes if asked, and appends the rows of a
+task to NAME-rows.csv in one write. The verdicts go to NAME.csv.
+"""
+
+from __future__ import annotations
+
+import csv
+import fcntl
+import importlib.util
+import io
+import multiprocessing
+import os
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import astuple, dataclass, fields
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import FitFailedWarning
+
+from multikernel import KernelStack, stack_kernels
+
+PAPERS = Path(__file__).parent
+PICTURES = PAPERS.parent / "docs" / "papers"
+CACHE = PAPERS.parent / "build" / "papers"
+REPRODUCED, BETTER, DIFFERS, ONLY_OURS = "reproduced", "better", "differs", "only ours"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A claim or a number of the paper, ours with its standard error, and what we make of it."""
+
+    what: str
+    paper: str
+    ours: str
+    error: str
+    verdict: str
+    why: str = ""
+
+
+def claim(what: str, paper: str, ours: str, holds: Any, why: str = "", error: str = "") -> Verdict:
+    """Return the verdict on a statement that holds or does not; `why` is kept where it does not."""
+    return Verdict(what, paper, ours, error, REPRODUCED if holds else DIFFERS, "" if holds else why)
+
+
+def note(what: str, ours: str, error: str = "") -> Verdict:
+    """Return a number of ours about which the paper says nothing."""
+    return Verdict(what, "", ours, error, ONLY_OURS)
+
+
+def number(
+    what: str, paper: float, values: Any, why: str = "", spread: float = 0.0, digits: int = 1, same: bool = True
+) -> Verdict:
+    """Return the verdict on a number of which larger is better.
+
+    It is reproduced within two standard errors of ours, or within the spread that the paper prints. On other data
+    than the paper's (``same=False``) a larger number is not called better.
+    """
+    mean, error = mean_and_error(values)
+    near = abs(mean - paper) <= max(2.0 * error, spread)
+    verdict = REPRODUCED if near else BETTER if mean > paper and same else DIFFERS
+    texts = [f"{paper:.{digits}f}", f"{mean:.{digits}f}", f"{error:.{digits + 1}f}"]
+    return Verdict(what, *texts, verdict, why if verdict == DIFFERS else "")
+
+
+def mean_and_error(values: Any) -> tuple[float, float]:
+    """Return the mean and its standard error (zero for one value).
+
+    >>> mean_and_error([1.0, 2.0, 3.0])
+    (2.0, 0.5773502691896258)
+    """
+    values = np.asarray(values, float)
+    return float(values.mean()), float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else 0.0
+
+
+# ---- rows
+
+
+def read_rows(path: Path) -> list[dict[str, Any]]:
+    """Return the rows of a file, numbers as numbers; a last line that a stopped run left unfinished is dropped."""
+    if not path.exists():
+        return []
+    text = path.read_text(encoding="utf-8")
+    whole = text[: text.rfind("\n") + 1]
+    if whole != text:
+        path.write_text(whole, encoding="utf-8")
+    return [{key: _value(value) for key, value in row.items()} for row in csv.DictReader(io.StringIO(whole))]
+
+
+def append_rows(path: Path, rows: list[dict[str, Any]]) -> None:
+    """Append rows in one write, so that a file holds all rows of a task or none."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
+    if not path.exists():
+        writer.writeheader()
+    else:
+        header = path.read_text(encoding="utf-8").split("\n", 1)[0].split(",")
+        if header != list(rows[0]):
+            raise ValueError(
+                f"'{path}' has the columns {', '.join(header)}, and this script writes {', '.join(rows[0])}: "
+                "the rows are those of another version. Delete the file to begin anew."
+            )
+    writer.writerows([{key: _text(value) for key, value in row.items()} for row in rows])
+    with open(path, "ab", buffering=0) as file:
+        file.write(text.getvalue().encode())
+        os.fsync(file.fileno())
+
+
+def numbers(text: Any) -> np.ndarray:
+    """Return an array that a row holds, such as weights."""
+    return np.array(str(text).split(), float)
+
+
+def column(rows: list[dict], key: str, **where: Any) -> np.ndarray:
+    """Return one column of the rows that have the given values."""
+    return np.array([row[key] for row in rows if all(row[name] == value for name, value in where.items())])
+
+
+def values(rows: list[dict], key: str) -> list:
+    """Return the different values of a column, in order of appearance."""
+    return list(dict.fromkeys(row[key] for row in rows))
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, np.ndarray | list | tuple):
+        return " ".join(f"{each:.4g}" for each in value)
+    return f"{value:.6g}" if isinstance(value, float | np.floating) else str(value)
+
+
+def _value(text: str) -> Any:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            pass
+    return text
+
+
+def cached(name: str, compute: Callable[[], np.ndarray]) -> np.ndarray:
+    """Return an array that several runs and processes share, computed once and kept in a file that is mapped."""
+    path = CACHE / f"{name}.npy"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # one process computes, the others wait; the lock ends with the process
+    with open(path.with_suffix(".lock"), "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not path.exists():
+            part = path.with_suffix(".part")
+            with open(part, "wb") as file:
+                np.save(file, compute())
+            os.replace(part, path)
+    return np.load(path, mmap_mode="r")
+
+
+def average(stack: KernelStack, weights: Any = None) -> KernelStack:
+    """Return the mean of the kernels, with the given weights or equal ones, as a stack of one kernel."""
+    weights = np.ones(stack.n_kernels) if weights is None else np.asarray(weights, float)
+    shares = weights / weights.sum()
+    mean = sum(share * K for share, K in zip(shares, stack.train_kernels(), strict=True) if share)
+    return stack_kernels([mean.astype(stack.dtype)])
+
+
+# ---- scripts
+
+
+def names() -> list[str]:
+    """Return the names of all scripts, such as '2005-sonnenburg/figure1'."""
+    return sorted(f"{path.parent.name}/{path.stem}" for path in PAPERS.glob("[0-9]*/*.py"))
+
+
+def load_script(name: str) -> ModuleType:
+    """Import a script by its name."""
+    if name not in names():
+        raise ValueError(f"There is no script {name!r}. There are: {', '.join(names())}.")
+    key = "paper_" + name.replace("/", "_").replace("-", "_")
+    if key not in sys.modules:
+        spec = importlib.util.spec_from_file_location(key, PAPERS / f"{name}.py")
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[key] = module
+        spec.loader.exec_module(module)
+    return sys.modules[key]
+
+
+def run(name: str, small: bool = False, output: Path | None = None, jobs: int = 1) -> list[dict[str, Any]]:
+    """Compute what is missing of one script, then write its verdicts and its picture; return its rows."""
+    script = load_script(name)
+    folder = (output or PAPERS) / name.split("/")[0]
+    picture = (output or PICTURES) / f"{name.replace('/', '-')}.png"
+    folder.mkdir(parents=True, exist_ok=True)
+    picture.parent.mkdir(parents=True, exist_ok=True)
+    stem = name.split("/")[1]
+    path = folder / f"{stem}-rows.csv"
+    todo = script.tasks(small)
+    known = {tuple(_text(row[key]) for key in todo[0]) for row in read_rows(path)}
+    todo = [task for task in todo if tuple(_text(value) for value in task.values()) not in known]
+    if getattr(script, "one_at_a_time", False):
+        jobs = 1
+    bar = Bar(name, len(todo))
+    for rows in _results(name, small, todo, jobs):
+        append_rows(path, rows)
+        bar.step()
+    # in the order of the tasks, in whatever order they finished
+    order = {tuple(_text(value) for value in task.values()): place for place, task in enumerate(script.tasks(small))}
+    keys = list(script.tasks(small)[0])
+    rows = [row for row in read_rows(path) if tuple(_text(row[key]) for key in keys) in order]
+    rows.sort(key=lambda row: order[tuple(_text(row[key]) for key in keys)])
+    found = script.verdicts(rows)
+    write_verdicts(folder / f"{stem}.csv", found)
+    try:
+        draw(script, rows, picture)
+    except ModuleNotFoundError:
+        print(f"{name}: no picture without matplotlib; the same command draws it where matplotlib is installed.")
+    return rows
+
+
+def _results(name: str, small: bool, todo: list[dict], jobs: int) -> Iterator[list[dict]]:
+    if jobs == 1 or len(todo) < 2:
+        yield from (work_one(name, small, task) for task in todo)
+        return
+    with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) as pool:
+        for done in as_completed([pool.submit(work_one, name, small, task) for task in todo]):
+            yield done.result()
+
+
+def work_one(name: str, small: bool, task: dict) -> list[dict]:
+    """Return the rows of one task, each with the values that name the task."""
+    with warnings.catch_warnings():
+        # a search goes on without the fits that fail; an experiment does not
+        warnings.simplefilter("error", FitFailedWarning)
+        found = load_script(name).work(small, **task)
+    return [task | row for row in (found if isinstance(found, list) else [found])]
+
+
+def write_verdicts(path: Path, found: list[Verdict]) -> None:
+    """Write a table of verdicts."""
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow([field.name for field in fields(Verdict)])
+        writer.writerows(astuple(each) for each in found)
+
+
+def draw(script: ModuleType, rows: list[dict], path: Path) -> None:
+    """Save the picture of a script."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=getattr(script, "size", (7, 4)), layout="constrained")
+    script.draw(rows, figure)
+    figure.savefig(path, dpi=90, metadata={"Software": None})
+
+
+class Bar:
+    """A progress bar on a terminal; elsewhere a line every tenth of the way."""
+
+    def __init__(self, name: str, total: int):
+        self.name, self.total, self.done, self.began = name, total, 0, time.monotonic()
+        if not total:
+            print(f"{name}: all rows are there", flush=True)
+
+    def step(self) -> None:
+        """Count one task as done."""
+        self.done += 1
+        left = (time.monotonic() - self.began) / self.done * (self.total - self.done)
+        filled = 30 * self.done // self.total
+        text = f"{self.name} [{'#' * filled}{'-' * (30 - filled)}] {self.done}/{self.total}, {left:.0f} s left"
+        if sys.stderr.isatty():
+            print(f"\r{text} ", end="\n" if self.done == self.total else "", file=sys.stderr, flush=True)
+        elif self.done * 10 // self.total > (self.done - 1) * 10 // self.total:
+            print(text, flush=True)

@@ -1,0 +1,135 @@
+"""Every script of the papers runs small, and the claims that hold in the full runs hold there."""
+
+import csv
+import importlib.util
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+PAPERS = Path(__file__).parents[2] / "papers"
+NAMES = sorted(f"{path.parent.name}/{path.stem}" for path in PAPERS.glob("[0-9]*/*.py"))
+# the claims of the papers that hold, by parts of the texts of their verdicts
+HOLD = {
+    "2005-sonnenburg/figure1": ["widest kernel", "mean log10 width", "test error", "middle distances"],
+    "2005-sonnenburg/figure2": ["width of largest weight", "no width has weight"],
+    "2005-sonnenburg/figure3": ["the line", "narrow width", "120 SVMs"],
+    "2005-sonnenburg/figure4": ["weight of the AG", "pyrimidine tract"],
+    "2005-sonnenburg/section53": ["letters, n ="],
+    "2007-zien-ong/figure2": ["0 noise kernels", "noise kernels together"],
+    "2007-zien-ong/figure4": ["on a line: the farthest pair", "in the plane: the farthest pair"],
+    "2007-zien-ong/table1": ["SILP before QCQP"],
+    "2008-kloft/figure1_left": ["canonical best", "l1 worst", "l2 never worst"],
+    "2009-ying/figure1": ["the objective of EM rises", "that of SILP rises", "two largest weights", "test accuracy"],
+    "2009-ying/table1": ["EM - SILP"],
+    "2013-cortes/table2": ["M3K - uniform", "M3K - joint"],
+    "2013-cortes/theorem2": ["T: largest rise", "for one Lambda", "above the test error"],
+}
+
+
+@pytest.fixture
+def experiments(monkeypatch):
+    monkeypatch.syspath_prepend(str(PAPERS))
+    module = importlib.import_module("experiments")
+    yield module
+    for name in [name for name in sys.modules if name in ("experiments", "proteins") or name.startswith("paper_")]:
+        del sys.modules[name]
+
+
+@pytest.fixture
+def command(experiments, monkeypatch):
+    # under a name of its own: the benchmarks have a module `run` too
+    spec = importlib.util.spec_from_file_location("papers_command", PAPERS / "run.py")
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_script_runs_small(experiments, tmp_path, name):
+    rows = experiments.run(name, small=True, output=tmp_path)
+    assert rows and (tmp_path / f"{name.replace('/', '-')}.png").stat().st_size > 5000
+    with open(tmp_path / f"{name}.csv", newline="", encoding="utf-8") as file:
+        found = {row["what"]: row for row in csv.DictReader(file)}
+    assert found and all(row["ours"] for row in found.values())
+    assert {row["verdict"] for row in found.values()} <= {"reproduced", "better", "differs", "only ours"}
+    assert all(row["why"] for row in found.values() if row["verdict"] == "differs")
+    for part in HOLD.get(name, []):
+        held = [row for what, row in found.items() if part in what and row["verdict"] != "only ours"]
+        assert held and all(row["verdict"] != "differs" for row in held), held
+    assert len((PAPERS / f"{name}.py").read_text(encoding="utf-8").splitlines()) < 150
+
+
+def test_a_stopped_run_goes_on_where_it_was(experiments, tmp_path):
+    name = "2005-sonnenburg/figure2"
+    whole = experiments.run(name, small=True, output=tmp_path)
+    path = tmp_path / "2005-sonnenburg" / "figure2-rows.csv"
+    lines = path.read_text().splitlines(keepends=True)
+    # the last row half written
+    path.write_text("".join(lines[:-1]) + lines[-1][:5])
+    script, called = experiments.load_script(name), []
+    work = script.work
+    script.work = lambda small, **task: called.append(task) or work(small, **task)
+    assert experiments.run(name, small=True, output=tmp_path) == whole
+    assert [task["frequency"] for task in called] == [20.0]
+    path.write_text("".join(lines[:-1]).replace("r2", "score"))
+    with pytest.raises(ValueError, match="Delete the file to begin anew"):
+        experiments.run(name, small=True, output=tmp_path)
+
+
+def test_several_processes_write_the_same_rows(experiments, tmp_path):
+    name = "2005-sonnenburg/figure2"
+    alone = experiments.run(name, small=True, output=tmp_path / "alone")
+    assert experiments.run(name, small=True, output=tmp_path / "two", jobs=2) == alone
+
+
+def test_the_command_lists_runs_and_refuses(command, experiments, tmp_path, capsys):
+    command.main(["list"])
+    printed = capsys.readouterr().out
+    assert len(printed.splitlines()) == len(NAMES) and "section53" in printed and "(long)" in printed
+    for arguments, words in (
+        (["run", "2005-sonnenburg/figure9"], "there is no script"),
+        (["run", "2005-sonnenburg/figure2", "--small"], "--small needs --output"),
+    ):
+        with pytest.raises(SystemExit):
+            command.main(arguments)
+        assert words in capsys.readouterr().err
+    command.main(["run", "2005-sonnenburg/figure2", "--small", "--output", str(tmp_path)])
+    assert (tmp_path / "2005-sonnenburg" / "figure2.csv").exists()
+    with pytest.raises(ValueError, match="There is no script 'figure9'"):
+        experiments.load_script("figure9")
+
+
+def test_the_page_is_what_the_tables_say(command):
+    text = command.page()
+    assert command.PAGE.read_text(encoding="utf-8") == text, "python papers/run.py page"
+    assert all(f"papers/{name}.py" in text for name in NAMES)
+
+
+def test_verdicts_on_numbers(experiments):
+    near, far, ahead = (experiments.number("x", 80.0, [mean - 1, mean, mean + 1], "why") for mean in (80.5, 70, 90))
+    assert [each.verdict for each in (near, far, ahead)] == ["reproduced", "differs", "better"]
+    assert (near.why, far.why, ahead.why) == ("", "why", "")
+    assert experiments.number("x", 80.0, [90.0], "why", same=False).verdict == "differs"
+    assert experiments.mean_and_error([2.0]) == (2.0, 0.0)
+
+
+def test_the_toy_of_zien_and_ong_has_widths_and_variance_of_the_paper(experiments):
+    table = experiments.load_script("2007-zien-ong/table1")
+    # widths 1, 2^-0.5, 2^0.5 times the 1/c quantile of the distances, each kernel of variance one
+    K, y = table.toy(40, 4, 3)
+    assert np.bincount(y).tolist() == [10] * 4
+    np.testing.assert_allclose(K.trace(axis1=1, axis2=2) / 40 - K.mean(axis=(1, 2)), 1.0, rtol=1e-4)
+    shape = [np.log(each / each[0, 0])[0, 1] for each in K.astype(float)]
+    np.testing.assert_allclose(np.array(shape) / shape[0], [1.0, 2.0, 0.5], rtol=1e-3)
+    rows = [{"solver": "auto", "grows": "examples", "size": n, "seconds": n**2} for n in (1, 2, 4)]
+    assert table.slope(rows, "auto", "examples") == pytest.approx((2.0, 2.0))
+
+
+def test_windows_cover_all_but_the_site(experiments):
+    found = experiments.load_script("2005-sonnenburg/windows").windows(398, 197)
+    assert len(found) == len({*found})
+    covered = np.concatenate([np.arange(*window) for window in found])
+    np.testing.assert_array_equal(covered, np.delete(np.arange(398), [197, 198]))
