@@ -118,5 +118,5 @@ papers: $(VENV)/.package
 	done
 
 clean:
-	rm -rf $(VENV) $(VENV)-oldest build dist site docs/gallery docs/generated docs/sg_execution_times.rst .coverage .coverage.* htmlcov .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-oldest build dist site docs/gallery docs/generated .coverage .coverage.* htmlcov .pytest_cache .ruff_cache .mypy_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -27,6 +27,8 @@ exclude_patterns = ["site", "_templates", "gallery/*.ipynb", "gallery/*.py.md5"]
 templates_path = ["_templates"]
 # `name` in a docstring is a link where such a name is documented, else code
 default_role = "py:obj"
+highlight_language = "text"
+smartquotes = False
 
 myst_enable_extensions = ["dollarmath", "colon_fence"]
 myst_heading_anchors = 3
@@ -63,6 +65,7 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "show_signature": False,
     "show_memory": False,
+    "write_computation_times": False,
     "min_reported_time": 1e9,
     "image_scrapers": ("matplotlib",),
     "thumbnail_size": (400, 280),

@@ -166,7 +166,7 @@ DOCSTRING = """Fit x_ with |beta|_1.
 
     min over beta    max over a_
 
-to a gap [1]_. Phases:
+to a gap [1]_, see docs/losses.md. Phases:
 1. first *one*,
    of two lines;
 2. `second_`.
@@ -191,7 +191,7 @@ AS_RST = r"""Fit x\_ with \|beta\|_1.
 
     min over beta    max over a_
 
-to a gap [1]_. Phases:
+to a gap [1]_, see :doc:`/losses`. Phases:
 
 1. first \*one\*,
    of two lines;

@@ -2,6 +2,7 @@
 
 - Indented lines below a paragraph are a formula: they are shown as they stand.
 - Signs that reStructuredText would read as markup (`a_`, `|x|`, `*`) are escaped outside backquotes.
+- The path of a page is a link to it.
 - The lines of a numbered reference belong together, and a list begins a paragraph of its own.
 """
 
@@ -18,6 +19,7 @@ def escape(line: str) -> str:
     """Escape signs of markup outside backquotes and the numbers of references."""
     parts = re.split(r"(``.+?``|`[^`]+?`|\[\d+\]_)", line)
     parts[::2] = [re.sub(r"([*|\\]|(?<=\w)_(?!\w))", r"\\\1", part) for part in parts[::2]]
+    parts[::2] = [re.sub(r"\bdocs/([\w-]+)\.md", r":doc:`/\1`", part) for part in parts[::2]]
     return "".join(parts)
 
 

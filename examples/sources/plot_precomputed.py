@@ -16,7 +16,7 @@ from multikernel import MKLClassifier, stack_kernels
 from multikernel.kernels import RBF, Linear
 
 X, y = load_digits(return_X_y=True)
-X, y = X[:300] / 16, y[:300]
+X, y = X[:150] / 16, y[:150]
 pictures = np.pad(X.reshape(-1, 8, 8), ((0, 0), (1, 1), (1, 1)))
 
 
