@@ -30,9 +30,12 @@ def cosine_of(A, B):
 def compare(ours, samples, y, *, atol=1e-6, **fit):
     """Fit both searches with the same parameters; the tables, the choice and the refitted model must agree."""
     axes = {"Cs": "C", "norms": "norm", "epsilons": "epsilon"}
+    ours = ours.set_params(baselines=False)
     own = ours.get_params(deep=False)
     grid = {axis: own[name] for name, axis in axes.items() if own.get(name) is not None}
-    base = ours._base(**{name: own[name] for name in ours._base._get_param_names() if name in own})
+    left_out = {name for name in axes.values() if own.get(name) is None}
+    names = set(ours._base._get_param_names()) & set(own) - left_out
+    base = ours._base(**{name: own[name] for name in names})
     groups = fit.get("groups")
     other = GridSearchCV(base, grid, cv=own["cv"], scoring=own["scoring"], error_score=own["error_score"])
     ours.fit(samples, y, **fit)

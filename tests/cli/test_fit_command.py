@@ -15,7 +15,8 @@ import multikernel
 from multikernel.cli.app import app, refusals
 from multikernel.cli.fit_command import parse_views
 from multikernel.cli.table_encoder import TableEncoder
-from multikernel.cli.tables import choose_columns, read_tables, take_task, why_not
+from multikernel.cli.tables import choose_columns, read_tables, take_task
+from multikernel.inspection.columns import why_not
 
 pd = pytest.importorskip("pandas")
 RNG = np.random.default_rng(0)
@@ -61,13 +62,13 @@ def test_fit_says_what_it_used_and_saves_a_model(folder, tmp_path):
     for text in (
         "Task: classification, the targets are words", "View rna: 4 columns (gene_0, gene_1, ..., gene_3)",
         "View clinical: 2 columns (age, stage)", "Not used, index-like: it counts the rows: 1 column (Unnamed: 0)",
-        "Not used, id-like: every row has its own number: 1 column (patient_id)",
+        "Not used, id-like: its name: 1 column (patient_id)",
         "Not used, id-like: every row has its own word: 1 column (name)", "Not used, constant: 1 column (batch)",
         "--keep", "Gaps filled with the mean, or with no word: 1 column (age (1))", "Cross-validated accuracy",
-        "relative duality gap", f"Saved to {path}",
+        "relative duality gap", "Learning the mix bought", f"Saved to {path}",
     ):  # fmt: skip
         assert text in result.stdout, text
-    assert "Reading" in result.stderr and "6 of 6 fits" in result.stderr and "Reading" not in result.stdout
+    assert "Reading" in result.stderr and "72 of 72 fits" in result.stderr and "Reading" not in result.stdout
     frame = pd.read_csv(folder / "data.csv")
     assert multikernel.load(path).score(frame, frame["y"]) > 0.8
 
@@ -85,7 +86,7 @@ def test_predict_and_inspect_a_saved_model(folder, tmp_path):
     found = json.loads(run("predict", model, data, "--json").stdout)
     assert found["prediction"] == loaded.predict(frame).tolist()
     text = run("inspect", model).stdout
-    assert "MKLClassifierCV, classes case, control" in text and "number: 5 columns" in text and "width x" in text
+    assert "MKLClassifierCV, classes case, control" in text and "number: 5 columns" in text and "all: rbf(" in text
     report = json.loads(run("inspect", model, "--json").stdout)
     assert report["duality_gap"] == loaded[-1].duality_gap_ and report["columns"]["stage"] == "words"
     # a word that training did not have is no word of it
@@ -124,7 +125,7 @@ def test_several_files_are_matched_by_the_index(folder, tmp_path):
 
 
 def test_the_config_file_and_checkpoints(folder, tmp_path):
-    (tmp_path / "fit.toml").write_text('target = "y"\nC = [1]\nnorm = 2\nview = ["rna=gene_*"]\ncv = 3\njson = true\n')
+    (tmp_path / "fit.toml").write_text('target = "y"\nC = [1]\nnorm = 2\nview = ["rna=gene_*"]\ncv = 3\njson = true\nbaselines = false\n')
     out = tmp_path / "model.mk"
     arguments = ["fit", folder / "data.csv", "--config", tmp_path / "fit.toml", "--quiet", "--out", out, "--resume"]
     report = json.loads(run(*arguments).stdout)
@@ -352,7 +353,12 @@ def test_a_package_that_is_missing_is_named(tmp_path, monkeypatch):
     ("x", RNG.normal(size=9), None),
     ("patient_id", [5, 2, 9, 1], "id-like"), ("count", [5, 2, 9, 1], None), ("word", list("abcd"), "id-like"),
     ("word", list("abab"), None), ("dna", ["ACG", "CGT", "GTA"], None), ("flat", [1, 1, 1], "constant"),
-    ("gone", [None, None], "empty"), ("PatientID", [3, 1, 2], None), ("year", [2001, 2003, 2002, 2001], None),
+    ("gone", [None, None], "empty"), ("year", [2001, 2003, 2002, 2001], None), ("year", [2003, 2001, 2002], "index"),
+    ("PatientID", [4, 9, 4], "id-like: its name"), ("ID_REF", ["x", "y", "x"], "id-like: its name"),
+    ("idle", [4.0, 9.0, 2.0], None), ("lipid", [4, 9, 2], None), ("humid", [4, 9, 2], None),
+    ("Unnamed: 0", [4, 9, 2], "index-like: its name"), ("barcode", [4, 9, 2], "id-like: every row has its own number"),
+    ("age", [0.5, 1.5, 2.5], None), ("seen", [True, False, True], None), ("colour", ["red", "blue", "red"], None),
+    ("gaps", pd.array([1, None, 3, 4], "Int64"), None), ("gone", [None, None, None], "empty"),
 ])  # fmt: skip
 def test_columns_of_no_use(name, values, reason):
     found = why_not(name, pd.Series(values))

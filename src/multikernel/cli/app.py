@@ -139,6 +139,7 @@ def compare(
 
 @app.command()
 def fit(
+    context: typer.Context,
     data: list[Path] = typer.Argument(help="Tables of the same samples: CSV, Parquet, FASTA, npz, HDF5, h5ad, h5mu."),
     target: str = typer.Option("y", help="Column of the targets."),
     view: list[str] = typer.Option(
@@ -148,8 +149,11 @@ def fit(
     kernels: str = typer.Option(
         "rbf", help="Kernels of every view: rbf (five widths), linear, polynomial, laplacian, cosine."
     ),
-    cost: str = typer.Option("", "--C", help="Costs to choose from, separated by commas; default: 0.1,1,10,100."),
+    cost: str = typer.Option(
+        "", "--C", help="Costs to choose from, separated by commas; default: those of the search."
+    ),
     norm: str = typer.Option("", help="Norms of the weights to choose from; default: 1,2."),
+    baselines: bool = typer.Option(True, help="Also try the plain sum, and up to 30 kernels each alone."),
     cv: int = typer.Option(5, min=2, help="Folds that choose among them."),
     loss: str | None = typer.Option(
         None, help="Loss, such as logistic for probabilities; default: that of the estimator."
@@ -159,6 +163,9 @@ def fit(
     drop: str = typer.Option("", help="Columns, or patterns of them, that are not used."),
     keep: str = typer.Option("", help="Columns that are used although they look like an index or an id."),
     standardize: bool = typer.Option(True, help="Bring columns of numbers to mean zero and variance one."),
+    hold_out: float = typer.Option(
+        0.0, help="Share of the samples to keep aside for the report; written beside the model."
+    ),
     out: Path | None = typer.Option(None, help="The file of the model, such as model.mk."),
     float32: bool = typer.Option(False, "--float32", help="Save in half the space."),
     checkpoint: Path | None = typer.Option(None, help="Folder for the state of a long fit."),
@@ -181,7 +188,7 @@ def fit(
     `multikernel fit rna.csv protein.csv clinical.csv --index patient --target subtype --out model.mk`
     """
     from multikernel.cli.fit_command import run_fit
-    from multikernel.cli.output import print_fit, watcher
+    from multikernel.cli.output import command_line, print_fit, watcher
 
     with refusals():
         if resume and checkpoint is None:
@@ -192,7 +199,8 @@ def fit(
         with watcher(quiet) as (tell, progress):
             _, report = run_fit(
                 data, target, view, task, kernels, cost, norm, cv, loss, scoring, index, drop, keep, standardize, out,
-                float32, checkpoint, seed, tell, progress,
+                float32, checkpoint, seed, tell, progress, hold_out, command_line(context),
+                baselines,
             )  # fmt: skip
         if own is not None:
             # the state of a fit that is done is gone, and the folder with it where nothing else is there
@@ -228,6 +236,46 @@ def predict(
     with refusals():
         _, columns, score = run_predict(model, data, index, target)
         print_predictions(columns, score, out, as_json)
+
+
+@app.command()
+def report(
+    context: typer.Context,
+    model: Path = typer.Argument(help="A model that was saved."),
+    data: list[Path] = typer.Argument(help="Tables of samples that the model was not trained on."),
+    target: str | None = typer.Option(None, help="Column of the targets; default: that of the fit."),
+    train: list[Path] = typer.Option(
+        [], help="A table that the model was trained on, for the importance of its views; several times for several."
+    ),
+    index: str | None = INDEX,
+    out: Path = typer.Option(Path("report.html"), help="The page."),
+    title: str | None = typer.Option(None, help="Title of the page."),
+    bootstraps: int = typer.Option(50, min=0, help="Bootstraps behind the intervals of the importance."),
+    confidence: float = typer.Option(0.9, help="Confidence of the intervals."),
+    seed: int = typer.Option(0, min=0, help="Seed of the bootstraps."),
+    jobs: int | None = typer.Option(None, help="Folds and bootstraps at once."),
+    as_json: bool = JSON,
+    quiet: bool = QUIET,
+    config: Path | None = CONFIG,
+) -> None:
+    """Explain a saved model on one HTML page: what it learned, how sure that is, how to make it again.
+
+    For example:
+
+    `multikernel report model.mk test.csv --target y --train train.csv --out report.html`
+
+    `multikernel fit data.csv --target y --hold-out 0.25 --out model.mk` and then
+    `multikernel report model.mk model.test.csv --train model.train.csv`
+    """
+    from multikernel.cli.output import command_line, print_report
+    from multikernel.cli.report_command import run_report
+
+    with refusals():
+        found = run_report(
+            model, data, target, train, index, out, title, bootstraps, confidence, seed, jobs, not quiet,
+            command_line(context),
+        )  # fmt: skip
+        print_report(found, as_json)
 
 
 @app.command()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ import numpy as np
 
 from multikernel.cli.tables import absent, one_line, pandas, separator
 from multikernel.datasets.loaders import open_archive
+from multikernel.inspection.columns import why_not
 from multikernel.inspection.methods import did_you_mean
 
 KERNELS = ("rbf", "linear", "polynomial", "laplacian", "cosine")
@@ -79,7 +79,7 @@ def _chosen(frame: Any, keep: Sequence[str], path: Path, tell: Callable[[str], N
     unknown = [name for name in keep if name not in frame.columns]
     if unknown:
         raise ValueError(f"--keep: {absent('column', unknown[0], list(map(str, frame.columns)), path)}")
-    why = {name: reason for name in frame.columns if name not in keep and (reason := drop_reason(frame[name]))}
+    why = {name: reason for name in frame.columns if name not in keep and (reason := why_not(name, frame[name]))}
     used = [name for name in frame.columns if name not in why]
     # a name may hold line breaks
     plain = {name: " ".join(str(name).split()) for name in frame.columns}
@@ -91,29 +91,6 @@ def _chosen(frame: Any, keep: Sequence[str], path: Path, tell: Callable[[str], N
     if why:
         tell(f"Columns dropped ({len(why)}): {dropped}. --keep NAME uses one nevertheless.")
     return used
-
-
-def drop_reason(column: Any) -> str:
-    """Return why a column of a table tells nothing about its samples; empty where it may.
-
-    Parameters
-    ----------
-    column : Series
-        The column, with its name.
-    """
-    values, name = column.dropna(), str(column.name)
-    if values.nunique() < 2:
-        return "constant"
-    if re.fullmatch(r"(Unnamed: \d+|index|row|row_?(number|names?))", name, re.IGNORECASE):
-        return "index-like: its name"
-    if re.search(r"(^|[_\W])(id|uuid|guid)($|[_\W])", name, re.IGNORECASE) or re.search(r"[a-z]I[Dd]$", name):
-        return "id-like: its name"
-    distinct = values.nunique() == len(values)
-    if values.dtype.kind in "iu" and distinct and int(values.max()) - int(values.min()) == len(values) - 1:
-        return "index-like: consecutive whole numbers"
-    if values.dtype.kind not in "biufc" and distinct:
-        return "id-like: another text in every row"
-    return ""
 
 
 def _load_archive(path: Path, target: str, standardize: bool) -> tuple[Any, np.ndarray]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 import time
 import tomllib
@@ -78,6 +79,24 @@ def watcher(quiet: bool) -> Iterator[tuple[Callable[[str], None], Callable[[dict
         yield tell, progress
 
 
+def command_line(context: Any) -> str:
+    """Return the command that is running, with the options that are not at their defaults and files without folders."""
+    words = ["multikernel", str(context.info_name)]
+    for each in context.command.params:
+        value = context.params.get(each.name)
+        if (
+            value is None
+            or value == each.default
+            or each.name in ("config", "as_json", "quiet", "resume", "checkpoint")
+        ):
+            continue
+        values = list(value) if isinstance(value, (list, tuple)) else [value]
+        option = [] if each.param_type_name == "argument" else [each.opts[0]]
+        for one in values:
+            words += [*option, *([] if one is True else [one.name if isinstance(one, Path) else str(one)])]
+    return shlex.join(words)
+
+
 def _write(found: Any) -> None:
     sys.stdout.write(json.dumps(found, indent=2, ensure_ascii=False, default=_plain) + "\n")
 
@@ -120,13 +139,25 @@ def print_fit(report: Mapping[str, Any], as_json: bool) -> None:
     for line in column_lines(report):
         console.print(line, highlight=False, markup=False, soft_wrap=True)
     console.print(_kernel_table(report["kernels"]))
-    chosen = ", ".join(f"{name} = {value:g}" for name, value in report["chosen"].items())
+    chosen = ", ".join(
+        f"{name} = {value if isinstance(value, str) else format(value, 'g')}"
+        for name, value in report["chosen"].items()
+    )
     score = f"{report['score']:.3f} ± {report['score_error']:.3f} (standard error)"
     console.print(f"Cross-validated {report['score_name']} of the choice: {score}", highlight=False)
+    if report["gain"] is not None:
+        console.print(report["gain"], highlight=False, markup=False, soft_wrap=True)
     console.print(f"Chosen: {chosen}. {_certificate(report)}.", highlight=False, soft_wrap=True)
     if report["model"] is not None:
+        following = f"multikernel predict {report['model']} NEW_DATA"
+        if report["test"] is not None:
+            console.print(
+                f"Kept aside: {report['test']}; trained on: {report['train']}.", highlight=False, markup=False,
+                soft_wrap=True,
+            )  # fmt: skip
+            following = f"multikernel report {report['model']} {report['test']} --train {report['train']}"
         console.print(
-            f"Saved to {report['model']}. Next: multikernel predict {report['model']} NEW_DATA",
+            f"Saved to {report['model']}. Next: {following}",
             highlight=False,
             soft_wrap=True,
             markup=False,
@@ -156,6 +187,23 @@ def print_predictions(columns: Mapping[str, np.ndarray], score: float | None, ou
         sys.stdout.write(f"{len(columns['prediction'])} predictions are in {out}.\n")
     if score is not None:
         (sys.stdout if out is not None else sys.stderr).write(f"Score on these data: {score:.3f}\n")
+
+
+def print_report(found: Any, as_json: bool) -> None:
+    """Print what a report says, and where it is."""
+    if as_json:
+        _write({
+            "path": str(found.path),
+            "summary": found.summary,
+            "scores": found.scores.values,
+            "importance": None if found.importance is None else found.importance.rows(),
+            "cautions": [vars(each) for each in found.cautions],
+        })  # fmt: skip
+        return
+    console = Console()
+    for line in str(found).splitlines():
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
+    console.print(f"The page is {found.path}.", highlight=False, markup=False, soft_wrap=True)
 
 
 def print_model(path: Path, as_json: bool) -> None:

@@ -7,25 +7,19 @@ take_task       classification or regression, and why
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from math import isqrt
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from multikernel.datasets.loaders import open_archive
-from multikernel.inspection.methods import did_you_mean
-from multikernel.kernels.sequences.alphabet import infer_alphabet
+from multikernel.inspection.columns import is_sequence, why_not
+from multikernel.inspection.methods import TASKS, choose_task, did_you_mean
 
 NUMBER, WORDS, SEQUENCE = "number", "words", "sequence"
-# names that columns of identifiers have
-_ID = re.compile(r"(^|[\W_])(id|ids|index|idx|key|uuid|barcode)$", re.IGNORECASE)
-# of what a sequence of DNA, RNA or a protein is made
-_LETTERS = re.compile(r"[A-Za-z*\-]+$")
 
 
 @dataclass(frozen=True)
@@ -261,42 +255,6 @@ def absent(kind: str, name: str, there: Sequence[str], path: Any) -> str:
 # ---- columns
 
 
-def is_sequence(values: np.ndarray) -> bool:
-    """Whether words are sequences of DNA, RNA or a protein, from their letters; words of one or two letters are not."""
-    words = values.tolist()
-    if not all(isinstance(each, str) and len(each) > 2 and _LETTERS.match(each) for each in words):
-        return False
-    letters = np.frombuffer("".join(words).encode("latin-1"), np.uint8)
-    alphabet = infer_alphabet(letters).letters
-    # proteins hold words of any language: they must be longer than words are
-    return alphabet in ("ACGT", "ACGU") or (alphabet == "ACDEFGHIKLMNPQRSTVWY" and min(map(len, words)) > len(alphabet))
-
-
-def why_not(name: str, column: Any) -> str | None:
-    """Return why a column is of no use to a model, None where it is of use.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> why_not("row", pd.Series([0, 1, 2, 3])), why_not("age", pd.Series([3, 1, 3, 5]))
-    ('index-like: it counts the rows', None)
-    """
-    known = column.dropna()
-    if known.nunique() <= 1:
-        return "constant" if len(known) else "empty"
-    kind = getattr(column.dtype, "kind", "O")
-    whole = kind in "iu" or (kind == "f" and len(known) == len(column) and bool((known % 1 == 0).all()))
-    steps = np.unique(np.diff(column.to_numpy(dtype=float))) if whole else np.zeros(0)
-    if len(steps) == 1 and steps[0] != 0 and len(column) > 2:
-        return "index-like: it counts the rows"
-    distinct = known.nunique() == len(column)
-    if distinct and whole and _ID.search(name):
-        return "id-like: every row has its own number"
-    if distinct and kind not in "biuf" and not is_sequence(known.to_numpy(dtype=object)):
-        return "id-like: every row has its own word"
-    return None
-
-
 def choose_columns(tables: Tables, target: str | None, views: Mapping[str, Sequence[str]], drop: Sequence[str] = (),
                    keep: Sequence[str] = ()) -> Columns:  # fmt: skip
     """Return the columns to use, by kind and by view, and the others with the reason.
@@ -381,17 +339,15 @@ def take_task(y: Any, task: str = "auto") -> tuple[str, str]:
     >>> take_task(pd.Series(range(100)))[0], take_task(pd.Series([0, 1, 2] * 30))[0]
     ('regression', 'classification')
     """
-    tasks = ("auto", "classification", "regression")
-    if task not in tasks:
-        raise ValueError(f"The option --task must be one of {', '.join(tasks)}. Got {task!r} instead.")
+    if task not in TASKS:
+        raise ValueError(f"The option --task must be one of {', '.join(TASKS)}. Got {task!r} instead.")
     number = getattr(y.dtype, "kind", "O") in "iuf"
     if task != "auto":
         if task == "regression" and not number:
             raise ValueError("The option --task must be 'classification' for targets that are words. Got 'regression'.")
         return task, "as asked for by --task"
-    count = y.nunique()
     if not number:
         return "classification", "the targets are words" if y.dtype.kind != "b" else "the targets are truth values"
-    if bool((y % 1 == 0).all()) and count <= max(2, isqrt(len(y))):
-        return "classification", f"the targets are whole numbers of {count} values"
-    return "regression", f"the targets are numbers of {count} values"
+    taken = choose_task(y.to_numpy())
+    kind = "whole numbers" if taken == "classification" else "numbers"
+    return taken, f"the targets are {kind} of {y.nunique()} values"

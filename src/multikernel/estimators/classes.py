@@ -13,6 +13,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 
 from multikernel.estimators.base import BaseMKL
+from multikernel.estimators.calibration import Calibration, as_columns
 from multikernel.estimators.docstrings import documented
 from multikernel.estimators.partitioned import by_partitions
 from multikernel.losses import Logistic, Multinomial
@@ -88,20 +89,27 @@ def _is_loss(estimator: Any, name: str, kind: type) -> bool:
 
 
 def _require_probabilities(estimator: Any) -> None:
-    """Raise where the loss of an estimator has no probabilities."""
+    """Raise where the loss of an estimator has no probabilities, and none were learned by folds."""
+    if estimator.probability:
+        if hasattr(estimator, "model_") and not hasattr(estimator, "calibration_"):
+            raise AttributeError(
+                f"{type(estimator).__name__} with probability=True has probabilities when its fit has ended, and none "
+                "in the folds of a search: choose another 'scoring', or loss='logistic' or 'multinomial'."
+            )
+        return
     multinomial, owner = _is_loss(estimator, "multinomial", Multinomial), type(estimator).__name__
     if not multinomial and not _is_loss(estimator, "logistic", Logistic):
         raise AttributeError(
             f"The 'loss' parameter of {owner} must be 'logistic' or 'multinomial' for probabilities. "
-            f"Got {estimator.loss!r} instead: sklearn.calibration.CalibratedClassifierCV gives this loss some."
+            f"Got {estimator.loss!r} instead: probability=True learns probabilities for this loss by folds."
         )
     if len(getattr(estimator, "classes_", ())) > 2 and estimator.multiclass != "ovr":
         if multinomial and estimator.multiclass == "joint":
             return
         raise AttributeError(
             f"The 'multiclass' parameter of {owner} must be 'ovr' for probabilities of more than "
-            f"two classes, or 'joint' with loss='multinomial'. Got {estimator.multiclass!r} with the loss "
-            f"{estimator.loss!r} instead."
+            f"two classes, or 'joint' with loss='multinomial', or probability=True, which learns them by folds. Got "
+            f"{estimator.multiclass!r} with the loss {estimator.loss!r} instead."
         )
 
 
@@ -120,18 +128,20 @@ class _IfProbabilities:
 
 @documented
 class ProbabilityFace(ClassifierFace):
-    """A classifier whose loss may have probabilities: the multinomial and the logistic one."""
+    """A classifier with probabilities: of the multinomial and the logistic loss, or calibrated by folds."""
 
     loss: Any
+    probability: bool = False
+    calibration_: Calibration
 
     @_IfProbabilities
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Return the probability of each class, for the multinomial and the logistic loss.
+        """Return the probability of each class, with ``probability=True`` or for the multinomial and logistic loss.
 
-        Two classes: 1 / (1 + exp(-f)). More, with ``loss="multinomial"`` and ``multiclass="joint"``: exp(f_u) divided
+        With ``probability=True``: exp(slope f_u + shift_u) divided by their sum, slope and shifts learned by folds; the
+        likeliest class may then differ from `predict` in samples near the border. Otherwise, two classes: 1 / (1 + exp(-f)). More, with ``loss="multinomial"`` and ``multiclass="joint"``: exp(f_u) divided
         by their sum. With ``multiclass="ovr"``: those of each class against the rest, divided by their sum. There are
-        none of pairs, and none of the joint logistic loss, which is that of the largest wrong class. For other losses
-        see `sklearn.calibration.CalibratedClassifierCV`.
+        none of pairs, and none of the joint logistic loss, which is that of the largest wrong class.
 
         <samples>
 
@@ -162,8 +172,10 @@ class ProbabilityFace(ClassifierFace):
     def _log_shares(self, X: Any) -> np.ndarray:
         """Return logarithms of the probabilities, up to a constant in each row."""
         scores = self.decision_function(X)
+        if self.probability:
+            return self.calibration_.log_shares(scores)
         if scores.ndim == 1:
-            return np.column_stack([np.zeros(len(scores)), scores])
+            return as_columns(scores)
         # jointly the outputs themselves; against the rest 1 / (1 + exp(-f))
         return scores if self.multiclass == "joint" else -np.logaddexp(0.0, -scores)
 

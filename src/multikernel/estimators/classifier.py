@@ -6,6 +6,7 @@ from itertools import combinations
 from typing import Any
 
 from multikernel.estimators.base import BaseMKL
+from multikernel.estimators.calibration import calibrate_by_folds
 from multikernel.estimators.classes import ProbabilityFace
 from multikernel.estimators.docstrings import documented
 from multikernel.estimators.validation import GRAM_OR_FEATURES, Samples, check_classes, check_parameters, loss_rule
@@ -48,6 +49,7 @@ class MKLClassifier(ProbabilityFace):
     fit_intercept : bool, default=True
         Whether the decision function has an intercept, one per column, which asks sum a = 0 of every column; the
         problem of [3]_ has none.
+    <probability>
     <normalize, psd, solver, tol, max_iter, class_weight, gram_or_features, memory_limit, verbose, n_jobs, callback,
     checkpoint>
 
@@ -105,6 +107,7 @@ class MKLClassifier(ProbabilityFace):
         multiclass="joint",
         output_kernels=None,
         fit_intercept=True,
+        probability=False,
         normalize="variance",
         psd="error",
         solver="auto",
@@ -128,7 +131,13 @@ class MKLClassifier(ProbabilityFace):
         check_parameters(self, **CLASSIFIER_RULES)
         samples = check_classes(self, X, y, sample_weight)
         spec = self._spec(samples)
-        return self._learn(samples, spec, self._settings(features_need=spec.features_need))
+        self._learn(samples, spec, self._settings(features_need=spec.features_need))
+        self.__dict__.pop("calibration_", None)
+        if self.probability:
+            self.calibration_ = calibrate_by_folds(
+                self, samples.X, samples.classes[samples.codes], samples.codes, samples.weight
+            )
+        return self
 
     def _spec(self, samples: Samples) -> Classification:
         """Return the problems of the samples."""

@@ -25,6 +25,10 @@ norm : float, default=1.0
     "C": """
 C : float, default=1.0
     Cost of the losses.""",
+    "probability": """
+probability : bool, default=False
+    Whether `predict_proba` is calibrated by folds, for any loss: a sigmoid, for more classes a softmax, of the scores
+    of samples that were left out in training. `MKLClassifier` trains five models more; a search has the scores.""",
     "normalize": """
 normalize : None, "variance", "cosine", "center", "trace" or list of these, default="variance"
     Scaling of every kernel, learned on the training samples.""",
@@ -73,6 +77,11 @@ callback : callable, default=None
 checkpoint : str, path or None, default=None
     Existing folder for the state of a long fit: after the process was killed, the same call with the same samples goes
     on from there. A finished fit removes its file.""",
+    "baselines": """
+baselines : bool, default=True
+    Whether the plain sum of the kernels, and each kernel alone where there are at most 30, compete with the points of
+    the grid, on the same folds and at the same costs; their rows follow those of the grid in ``cv_results_``. Ties go
+    to the earlier row. ``mix_gain_`` says what learning the mix bought.""",
     "search": """
 cv : int, splitter, iterable or None, default=None
     Folds: their number (None for 5, stratified by class), a splitter of scikit-learn, or pairs (train, test).
@@ -189,13 +198,17 @@ feature_names_in_ : ndarray of str
     Names of the columns, where X was a data frame.""",
     "search_results": """
 best_params_, best_score_, best_index_ : dict, float, int
-    What was chosen among the axes of the grid, its mean score, and its row of the table.
+    What was chosen among the axes of the grid, its mean score, and its row of the table. Where one kernel alone was
+    chosen, "kernel" is its name, and all weight is on it.
 cv_results_ : dict of ndarrays
     The table of the search, as that of GridSearchCV: ``params``, ``param_C``, ``split0_test_score``,
     ``mean_test_score``, ``rank_test_score``, ``mean_fit_time`` and so on. What models share counts for each of them
     in equal parts.
 weights_path_ : ndarray of shape (n_splits, n_points, p) or (n_splits, n_points, T, p)
     Kernel weights in each fold, for each row of the table; NaN where the fit failed.
+mix_gain_ : MixGain or None
+    With baselines: by how much the best mix scores above the best baseline, on folds that had no part in choosing
+    them, with its standard error; printed, a sentence. None where there is nothing to compare.
 n_splits_ : int
     Number of folds.
 scorer_ : callable

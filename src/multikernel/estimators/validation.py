@@ -322,6 +322,8 @@ RULES: dict[str, Rule] = {
         check=lambda value: require_that(np.ndim(value) == 3),
     ),
     "fit_intercept": _TRUTH,
+    "baselines": _TRUTH,
+    "probability": _TRUTH,
     "normalize": Rule(
         "None, 'variance', 'cosine', 'center', 'trace' or a list of these",
         words=STEPS,

@@ -2,34 +2,37 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import numpy as np
+
+from multikernel.kernels.spec import view_of
 
 # view of kernels without a name of their own
 _WHOLE = "all columns"
 
 
+def kernels_of(estimator: Any) -> list[str]:
+    """Return the names of the kernels of a fitted estimator, without those of kernels on the classes."""
+    products = getattr(estimator, "output_kernel_", None) is not None
+    return [name.split(" x ")[0] if products else name for name in estimator.kernel_names_]
+
+
 def views_of(estimator: Any) -> list[str]:
     """Return the view that each kernel of a fitted estimator belongs to.
 
-    It is the name that an entry (name, kernel, columns) has, for a list of kernels the part of their names before the
-    colon, and for `per_group` and `per_column` the group or column. A precomputed kernel is a view of its own.
+    It is the name of an entry (name, kernel, columns) or of a view of `Views`; of other kernels what `view_of` finds in
+    their names: a group, a column, or the part before the colon. A precomputed kernel is a view of its own.
     """
     given = {name for name, _ in estimator._named_kernels}
+    if hasattr(estimator, "missing_in_"):
+        # the samples were `Views`
+        given |= set(estimator.feature_names_in_)
     found = []
-    for name in estimator.kernel_names_:
-        if getattr(estimator, "output_kernel_", None) is not None:
-            name = name.split(" x ")[0]
-        prefix, colon, _ = name.partition(": ")
-        group = re.search(r"\[(.*)\]$", name)
-        if colon and (prefix in given or estimator._precomputed):
-            found.append(prefix)
-        elif name in given or estimator._precomputed:
-            found.append(name)
-        else:
-            found.append(group.group(1) if group else _WHOLE)
+    for name in kernels_of(estimator):
+        view = next((own for own in (name, name.partition(": ")[0]) if own in given), view_of(name))
+        alone = view == name and name not in given and not estimator._precomputed
+        found.append(_WHOLE if alone else view)
     return found
 
 

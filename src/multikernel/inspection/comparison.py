@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from multikernel.inspection.writing import new_axes, save_figure, write_rows
+from multikernel.inspection.style import BLUE, name_rows, new_axes, text_colour, tidy
+from multikernel.inspection.writing import save_figure, write_rows
 
 
 @dataclass(frozen=True)
@@ -118,25 +119,21 @@ class Comparison:
         ax = new_axes(ax, (7.0, 1.2 + 0.42 * len(rows)))
         for place, row in enumerate(rows):
             scores = [each["score"] for each in self.rows if each["method"] == row["method"] and each["error"] is None]
-            ax.plot(scores, np.full(len(scores), place), "o", color="0.75", markersize=4, zorder=1)
+            ax.plot(scores, np.full(len(scores), place), "o", color=text_colour(), alpha=0.3, markersize=4, zorder=1)
             if row[self.scoring] is None:
-                ax.text(0.5, place, "failed", transform=ax.get_yaxis_transform(), ha="center", va="center", color="0.4")
+                ax.text(0.5, place, "failed", transform=ax.get_yaxis_transform(), ha="center", va="center", alpha=0.7)
                 continue
             ax.errorbar(
-                row[self.scoring], place, xerr=row["standard_error"] or 0.0, fmt="o", color="C0", capsize=3, zorder=2
+                row[self.scoring], place, xerr=row["standard_error"] or 0.0, fmt="o", color=BLUE, capsize=3, zorder=2
             )
             used = "" if row["active"] is None else f", {row['active']:.3g} of {row['kernels']} kernels"
             ax.annotate(
                 f"{row['fit_time']:.2g} s{used}", (1.0, place), xycoords=("axes fraction", "data"), xytext=(6, 0),
-                textcoords="offset points", va="center", fontsize="small", color="0.35",
+                textcoords="offset points", va="center", fontsize="small", alpha=0.8,
             )  # fmt: skip
-        ax.set_yticks(range(len(rows)), [row["method"] for row in rows])
-        ax.set_ylim(len(rows) - 0.5, -0.5)
+        name_rows(ax, [row["method"] for row in rows])
         ax.set_xlabel(f"{self.scoring.replace('_', ' ')} (mean and standard error over {self.n_splits} splits)")
-        ax.grid(axis="x", color="0.92")
-        ax.set_axisbelow(True)
-        ax.spines[["top", "right", "left"]].set_visible(False)
-        ax.tick_params(axis="y", length=0)
+        tidy(ax)
         return ax
 
     def save(self, folder: str | os.PathLike) -> list[Path]:

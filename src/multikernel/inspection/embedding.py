@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from multikernel.inspection.writing import new_axes
+from multikernel.inspection.style import OKABE_ITO, new_axes, text_colour
 
 # Points nearer to each other than this share of the plotted width get one label: below, labels overlap; above, distinct
 # classes look like one.
@@ -103,7 +103,11 @@ class ClassEmbeddingDisplay:
         points[:, :width] = self.embedding[:, :width]
         style: dict[str, Any] = {"s": 45, "zorder": 3, **kwargs}
         if groups is not None:
-            style.update(c=np.unique(np.asarray(groups), return_inverse=True)[1], cmap="tab10")
+            # more groups than colours differ by no more than their order
+            codes = np.unique(np.asarray(groups), return_inverse=True)[1]
+            style.update(c=[OKABE_ITO[code % len(OKABE_ITO)] for code in codes])
+        else:
+            style.setdefault("color", OKABE_ITO[0])
         self.points_ = ax.scatter(*points.T, **style)
         centre, near = points.mean(axis=0), _SHARED_LABEL * float(np.ptp(points, axis=0).max())
         self.text_ = []
@@ -124,7 +128,7 @@ class ClassEmbeddingDisplay:
         ax.set_ylabel(names[1] if len(names) > 1 else "")
         ax.set_aspect("equal", adjustable="datalim")
         ax.margins(0.2)
-        ax.axhline(0.0, color="0.85", linewidth=0.8)
-        ax.axvline(0.0, color="0.85", linewidth=0.8)
+        ax.axhline(0.0, color=text_colour(), alpha=0.2, linewidth=0.8)
+        ax.axvline(0.0, color=text_colour(), alpha=0.2, linewidth=0.8)
         self.ax_, self.figure_ = ax, ax.figure
         return self

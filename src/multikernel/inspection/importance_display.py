@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from multikernel.inspection.importance import PositionImportance, position_importance
-from multikernel.inspection.writing import MOST_SEPARATE, new_axes
+from multikernel.inspection.style import new_axes, tidy
+from multikernel.inspection.writing import MOST_SEPARATE
 
 _LABELS = {"weights": "learned weight", "contributions": "share of the decision function"}
 
@@ -130,7 +131,7 @@ class SequenceImportanceDisplay:
             ax.figure.colorbar(mapped, ax=ax, label="degree", ticks=ticks, pad=0.01)
         ax.set(xlabel="position", ylabel=_LABELS[quantity])
         ax.margins(x=0.01)
-        ax.spines[["top", "right"]].set_visible(False)
+        tidy(ax, "y")
         self.ax_, self.figure_ = ax, ax.figure
         return self
 

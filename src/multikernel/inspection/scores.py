@@ -21,15 +21,16 @@ from sklearn import get_config
 from sklearn.utils import gen_batches
 
 from multikernel.estimators.validation import check_samples
+from multikernel.inspection.style import BLUE, GREEN, PURPLE, VERMILION, new_axes, text_colour, tidy
 from multikernel.inspection.terms import SequenceTerms, encode_samples, read_terms
-from multikernel.inspection.writing import MOST_SEPARATE, new_axes, save_both
+from multikernel.inspection.writing import MOST_SEPARATE, save_both
 from multikernel.kernels.approximate import code_matrix
 from multikernel.kernels.bank import take_rows
 from multikernel.kernels.base import len_of
 from multikernel.kernels.sequences.samples import as_sequences
 
 # colours of nucleotides; other letters are grey
-_COLOURS = {"A": "#2ca02c", "C": "#1f77b4", "G": "#e69500", "T": "#d62728", "U": "#d62728"}
+_COLOURS = {"A": GREEN, "C": BLUE, "G": PURPLE, "T": VERMILION, "U": VERMILION}
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,10 +103,10 @@ class PositionScores:
                     text[place], (place - origin, height), (0, 2 if height >= 0 else -2), textcoords="offset points",
                     ha="center", va="bottom" if height >= 0 else "top", fontsize="small", family="monospace",
                 )  # fmt: skip
-        ax.axhline(0.0, color="0.3", linewidth=0.8)
+        ax.axhline(0.0, color=text_colour(), linewidth=0.8)
         ax.margins(x=0.01, y=0.15)
         ax.set(xlabel="position", ylabel="score", title=f"sequence {row}: decision function {self.decision[row]:.3g}")
-        ax.spines[["top", "right"]].set_visible(False)
+        tidy(ax, "y")
         return ax
 
     def save(self, folder: str | os.PathLike, row: int = 0, **options: Any) -> list[Path]:

@@ -1,4 +1,4 @@
-"""Writing tables and pictures of what was learned; axes to draw on."""
+"""Writing tables and pictures of what was learned."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-# Positions up to which each one is drawn apart, with a gap or its letter: more are too narrow to read and slow to draw.
+# Positions, iterations or cells up to which each is shown apart, with a gap, a mark or its number: more are too narrow
+# to read and slow to draw.
 MOST_SEPARATE = 100
 
 
@@ -55,12 +56,3 @@ def save_figure(figure: Any, path: Path) -> None:
 
     figure.savefig(path, dpi=160)
     plt.close(figure)
-
-
-def new_axes(ax: Any, size: tuple[float, float]) -> Any:
-    """Return the axes given, or those of a new figure of this size in inches."""
-    if ax is not None:
-        return ax
-    import matplotlib.pyplot as plt
-
-    return plt.subplots(figsize=size, layout="constrained")[1]

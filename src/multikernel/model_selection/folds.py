@@ -40,7 +40,7 @@ from multikernel.training.core import Fit, Prepared, Settings
 from multikernel.training.expansion import evaluate_together
 from multikernel.training.prepare import Shared, as_numbers, prepare
 from multikernel.training.publish import Model, publish
-from multikernel.training.train import Found, found_by, from_fit, train
+from multikernel.training.train import Found, among_all, found_by, from_fit, kernel_alone, train
 
 # names in a checkpoint: the parts of what a fit found, and arrays of a FoldResult
 _FOUND = ("weights", "samples", "coef")
@@ -54,7 +54,7 @@ class Job:
     Attributes
     ----------
     points : list of dict
-        The grid.
+        The grid, and with baselines points with a "kernel", the name of the only one that has weight.
     base : estimator
         The base estimator, without the parameters of a point; it knows the columns of the samples.
     X, y, weight : samples, targets, sample weights or None
@@ -73,6 +73,8 @@ class Job:
         Called after each fit with a row about it; where folds run at once, joblib reports them instead.
     checkpoint : (str or path, str) or None
         The folder for finished folds, and the hash of the search.
+    keep_outputs : bool
+        Whether the outputs on test samples are kept, for calibrated probabilities.
     """
 
     points: Sequence[Mapping[str, Any]]
@@ -87,6 +89,7 @@ class Job:
     error_score: float | str
     tell: Callable[[dict], None] | None = None
     checkpoint: tuple[Any, str] | None = None
+    keep_outputs: bool = False
 
     def samples(self, rows: np.ndarray | None = None) -> Samples:
         """Return the training samples ``rows``, all by default, with their classes where they have some."""
@@ -99,23 +102,42 @@ class Job:
         return prepare(self.base.kernels, samples.X, samples.weight, self.settings, replace(self.shared, rows=rows))
 
 
+def parameters(point: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters of the base estimator at a point: all but the one kernel of a baseline."""
+    return {name: value for name, value in point.items() if name != "kernel"}
+
+
+def train_point(
+    prepared: Prepared, spec: Any, point: Mapping[str, Any], settings: Settings, starts: Any = None
+) -> tuple[Fit, Fit]:
+    """Train a point of the grid; return the fit from which others may start, and the fit among all kernels."""
+    spec = replace(spec, **parameters(point))
+    if "kernel" not in point:
+        fit = train(prepared, spec, settings, starts)
+        return fit, fit
+    k = prepared.names.index(point["kernel"])
+    fit = train(kernel_alone(prepared, k), replace(spec, norm=np.inf), settings, starts)
+    return fit, among_all(fit, prepared, k)
+
+
 def fitted(base: Any, point: Mapping[str, Any], model: Model, fit: Fit, samples: Samples) -> Any:
     """Return an estimator like ``base`` with the parameters of a point and its model."""
     estimator = copy(base)
-    vars(estimator).update(point)
+    vars(estimator).update(parameters(point))
     estimator._set(model, fit, samples)
     return estimator
 
 
 @dataclass
 class FoldResult:
-    """Scores, seconds, weights, solutions and errors of the points of the grid in one fold."""
+    """Scores, seconds, weights, solutions, outputs and errors of the points of the grid in one fold."""
 
     scores: np.ndarray
     fit_seconds: np.ndarray
     score_seconds: np.ndarray
     weights: list[np.ndarray | None]
     found: list[list[Found]]
+    outputs: list[np.ndarray | None]
     errors: list[str] = field(default_factory=list)
 
 
@@ -219,8 +241,9 @@ def resume_fold(job: Job, rows: np.ndarray, test: np.ndarray, fold: int = 0) -> 
         arrays = {name: getattr(result, name) for name in _TIMED}
         arrays["errors"] = np.array(result.errors, str)
         for i in range(G):
-            if (weights := result.weights[i]) is not None:
-                arrays[f"{i}/weights"] = weights
+            for name, values in (("weights", result.weights[i]), ("outputs", result.outputs[i])):
+                if values is not None:
+                    arrays[f"{i}/{name}"] = values
             for t, found in enumerate(result.found[i]):
                 arrays |= {f"{i}/{t}/{name}": part for name, part in zip(_FOUND, found, strict=True)}
         state.clear()
@@ -237,15 +260,15 @@ def _unpack(state: Checkpoint, n_points: int) -> FoldResult:
         while (values := state.part(f"{i}/{len(parts)}").get(*_FOUND)) is not None:
             parts.append((values[0], values[1], values[2]))
         found.append(parts)
-    weights = [arrays.get(f"{i}/weights") for i in range(n_points)]
+    weights, outputs = ([arrays.get(f"{i}/{name}") for i in range(n_points)] for name in ("weights", "outputs"))
     scores, fit_seconds, score_seconds = (arrays[name] for name in _TIMED)
-    return FoldResult(scores, fit_seconds, score_seconds, weights, found, arrays["errors"].tolist())
+    return FoldResult(scores, fit_seconds, score_seconds, weights, found, outputs, arrays["errors"].tolist())
 
 
 def run_fold(job: Job, rows: np.ndarray, test: np.ndarray, fold: int = 0) -> FoldResult:
     """Train and score every point of the grid on one fold, the number of which is for ``tell`` alone."""
     G = len(job.points)
-    result = FoldResult(np.full(G, np.nan), np.zeros(G), np.zeros(G), [None] * G, [[] for _ in range(G)])
+    result = FoldResult(np.full(G, np.nan), np.zeros(G), np.zeros(G), [None] * G, [[] for _ in range(G)], [None] * G)
     began = time.perf_counter()
     try:
         samples = job.samples(rows)
@@ -261,9 +284,9 @@ def run_fold(job: Job, rows: np.ndarray, test: np.ndarray, fold: int = 0) -> Fol
     models: dict[int, tuple[Model, Fit]] = {}
     done = fold * G
     for path in paths(job.points):
-        norm = job.points[path[0]].get("norm")
-        # a path starts where an earlier one of the same norm started
-        previous = first.get(norm)
+        kernels = job.points[path[0]].get("norm"), job.points[path[0]].get("kernel")
+        # a path starts where an earlier one of the same norm, or of the same kernel alone, started
+        previous = first.get(kernels)
         for i in path:
             done, began = done + 1, time.perf_counter()
             try:
@@ -271,28 +294,30 @@ def run_fold(job: Job, rows: np.ndarray, test: np.ndarray, fold: int = 0) -> Fol
                 settings, state = job.settings, job.settings.checkpoint
                 if state is not None:
                     settings = replace(settings, checkpoint=state.part(i))
-                fit = train(prepared, replace(spec, **job.points[i]), settings, starts)
+                fit, whole = train_point(prepared, spec, job.points[i], settings, starts)
             except Exception as error:
                 _failed(job, result, i, error)
                 continue
             if INTERRUPTED in [solution.status for solution in fit.solutions]:
                 raise KeyboardInterrupt
-            previous, prepared = fit, fit.prepared
-            first.setdefault(norm, fit)
+            previous = fit
+            if whole is fit:
+                prepared = fit.prepared
+            first.setdefault(kernels, fit)
             result.found[i] = found_by(fit, samples.kept)
             # the outputs of every kernel serve the next start alone
-            light = [replace(each, outputs=np.zeros(0), history={}) for each in fit.solutions]
-            models[i] = publish(fit), replace(fit, solutions=tuple(light))
+            light = [replace(each, outputs=np.zeros(0), history={}) for each in whole.solutions]
+            models[i] = publish(whole), replace(whole, solutions=tuple(light))
             result.fit_seconds[i] += time.perf_counter() - began
             if job.tell is not None:
                 gap = float(max(models[i][0].gap))
                 job.tell({"done": done, "fold": fold, "params": dict(job.points[i]), "gap": gap})
     if models:
-        _score(job, result, models, prepared, samples, test)
+        score_models(job, result, models, prepared, samples, test)
     return result
 
 
-def _score(
+def score_models(
     job: Job,
     result: FoldResult,
     models: Mapping[int, tuple[Model, Fit]],
@@ -316,6 +341,8 @@ def _score(
             estimator = fitted(job.base, job.points[i], model, fit, samples)
             estimator._known = X_test, values
             result.weights[i] = estimator.weights_
+            if job.keep_outputs:
+                result.outputs[i] = estimator.decision_function(X_test)
             # squares of large targets may overflow: the score is then not a number, and told as such
             with np.errstate(over="ignore", invalid="ignore"):
                 score = job.scorer(estimator, X_test, y_test, **options)

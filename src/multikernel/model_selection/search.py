@@ -29,9 +29,10 @@ from sklearn.model_selection import ParameterGrid
 from sklearn.utils.validation import check_is_fitted
 
 from multikernel.estimators.base import BaseMKL
+from multikernel.estimators.calibration import calibrate
 from multikernel.estimators.estimate import show_estimate
 from multikernel.estimators.reporting import FINISHED, end_interrupted, warn_unfinished
-from multikernel.estimators.splits import splits_of
+from multikernel.estimators.splits import Split, splits_of
 from multikernel.estimators.validation import (
     RULES,
     Rule,
@@ -40,14 +41,24 @@ from multikernel.estimators.validation import (
     check_samples,
     check_weight,
 )
-from multikernel.model_selection.folds import FoldResult, Job, fitted, run_folds, share_kernels, takes_weight
+from multikernel.kernels.spec import expand_entries
+from multikernel.model_selection.baselines import mix_gain, with_baselines
+from multikernel.model_selection.folds import (
+    FoldResult,
+    Job,
+    fitted,
+    run_folds,
+    share_kernels,
+    takes_weight,
+    train_point,
+)
 from multikernel.threads import single_threaded_blas
 from multikernel.training.checkpoint import checkpointed, fingerprint, remove_states
 from multikernel.training.core import Prepared
-from multikernel.training.prepare import Shared, prepare
+from multikernel.training.prepare import LARGE, Shared, prepare
 from multikernel.training.progress import progress, telling_compiling
 from multikernel.training.publish import publish
-from multikernel.training.train import Found, mean_start, train
+from multikernel.training.train import Found, mean_start
 
 # parameter of the grid -> parameter of the base estimator
 AXES = {"Cs": "C", "norms": "norm", "epsilons": "epsilon", "gamma0_fractions": "gamma0_fraction"}
@@ -89,15 +100,18 @@ class SearchCV(BaseMKL):
             delattr(self, name)
         X = check_samples(self, X, reset=True)
         y, weight = self._check_y(X, y), None if sample_weight is None else check_weight(X, sample_weight)
-        points = list(ParameterGrid({AXES[name]: list(values) for name, values in self._axes().items()}))
         splits = splits_of(type(self).__name__, self.cv, y, is_classifier(self), X, groups)
         own = self.get_params(deep=False)
-        base = clone(self._base(**{name: own[name] for name in self._base._get_param_names() if name in own}))
+        # what the grid decides may be None here
+        left_out = {name for name in AXES.values() if own.get(name) is None}
+        names = set(self._base._get_param_names()) & set(own) - left_out
+        base = clone(self._base(**{name: own[name] for name in names}))
+        points = self._points(base, X, y)
         vars(base).update({name: vars(self)[name] for name in vars(self) if name.endswith("_in_")})
         scorer = check_scoring(base, scoring=self.scoring)
         job = Job(
             points, base, X, y, weight, base._settings(callback=None, verbose=0), Shared(), scorer,
-            weight is not None and takes_weight(scorer), self.error_score,
+            weight is not None and takes_weight(scorer), self.error_score, keep_outputs=bool(own.get("probability")),
         )  # fmt: skip
         samples, whole = job.samples(), None
         settings = replace(job.settings, features_need=base._spec(samples).features_need)
@@ -106,7 +120,7 @@ class SearchCV(BaseMKL):
         if self.verbose:
             with telling_compiling(self.verbose):
                 show_estimate(self, X, y, weight)
-        keeping, told = self._keeping(folds, points, scorer, len(splits)), telling_compiling(self.verbose)
+        keeping, told = self._keeping(folds, job, splits), telling_compiling(self.verbose)
         with keeping, told, single_threaded_blas(), shown as show:
             if self._precomputed:
                 whole = prepare(self.kernels, samples.X, samples.weight, settings)
@@ -123,15 +137,17 @@ class SearchCV(BaseMKL):
             for fold in run_folds(job, splits):
                 folds.append(fold)
         self._report(folds, len(points))
-        self._choose(points, folds, scorer)
+        self._choose(job, folds, splits)
         if self.refit:
             self._refit(job, samples, whole, [fold.found[self.best_index_] for fold in folds])
+            if job.keep_outputs:
+                self._calibrate(job, folds, splits)
         if job.checkpoint is not None:
             remove_states(settings.owner, *job.checkpoint)
         return self
 
     @contextmanager
-    def _keeping(self, folds: list[FoldResult], points: list[dict], scorer: Any, n_splits: int) -> Iterator[None]:
+    def _keeping(self, folds: list[FoldResult], job: Job, splits: Sequence[Split]) -> Iterator[None]:
         """Keep the results of finished folds where Ctrl-C ends the search; it is raised again."""
         try:
             yield
@@ -140,10 +156,10 @@ class SearchCV(BaseMKL):
                 raise
             stays = "" if self.checkpoint is None else " Its checkpoints stay: the same call goes on from there."
             try:
-                self._choose(points, folds, scorer)
+                self._choose(job, folds, splits)
             finally:
                 end_interrupted(
-                    f"{type(self).__name__} was interrupted after {len(folds)} of {n_splits} folds. cv_results_ and "
+                    f"{type(self).__name__} was interrupted after {len(folds)} of {len(splits)} folds. cv_results_ and "
                     f"best_params_ are those of the finished folds; no model was trained on all samples.{stays}"
                 )
 
@@ -162,6 +178,24 @@ class SearchCV(BaseMKL):
         return tell
 
     # ---- parameters
+
+    def _points(self, base: BaseMKL, X: Any, y: np.ndarray) -> list[dict[str, Any]]:
+        """Return the points to try: the grid, and its baselines where they are asked for."""
+        axes = {AXES[name]: list(values) for name, values in self._axes().items()}
+        points = list(ParameterGrid({**axes, **self._default_axes(y)}))
+        own = self.get_params(deep=False)
+        if not own.get("baselines"):
+            return points
+        names = X.names if self._precomputed else [name for name, _, _ in expand_entries(self.kernels, X)]
+        every = [{"norm": base.norm, **point} for point in points]
+        # features of many samples are those of all kernels together
+        featured = self.gram == "features" or (self.gram == "auto" and len(y) >= LARGE)
+        found = with_baselines(every, names, own.get("output_kernels") is None and not featured)
+        return points + found[len(every) :]
+
+    def _default_axes(self, y: np.ndarray) -> dict[str, list[float]]:
+        """Return the axes of the grid that take the place of parameters that were not given."""
+        return {}
 
     def _axes(self) -> dict[str, Any]:
         """The axes of the grid that were given."""
@@ -223,11 +257,12 @@ class SearchCV(BaseMKL):
             stacklevel=4,
         )
 
-    def _choose(self, points: list[dict[str, Any]], folds: list[FoldResult], scorer: Any) -> None:
-        """Sets: the table of results, the weights along the grid, and what was chosen."""
+    def _choose(self, job: Job, folds: list[FoldResult], splits: Sequence[Split]) -> None:
+        """Sets: the table of results, the weights along the grid, what was chosen, and what learning the mix bought."""
+        points = job.points
         self.cv_results_ = results_table(points, folds)
         self.weights_path_ = weights_path(folds, len(points))
-        self.n_splits_, self.scorer_, self.multimetric_ = len(folds), scorer, False
+        self.n_splits_, self.scorer_, self.multimetric_ = len(folds), job.scorer, False
         if callable(self.refit):
             self.best_index_ = self.refit(self.cv_results_)
             if not isinstance(self.best_index_, (int, np.integer)) or not 0 <= self.best_index_ < len(points):
@@ -239,26 +274,48 @@ class SearchCV(BaseMKL):
             self.best_index_ = int(self.cv_results_["rank_test_score"].argmin())
         self.best_score_ = self.cv_results_["mean_test_score"][self.best_index_]
         self.best_params_ = dict(points[self.best_index_])
-        own = self.get_params(deep=False)
-        for name in set(AXES.values()) & set(own):
-            setattr(self, f"{name}_", self.best_params_.get(name, own[name]))
+        for name in set(AXES.values()) & set(self.get_params(deep=False)):
+            setattr(self, f"{name}_", self.best_params_.get(name, getattr(job.base, name)))
+        if getattr(self, "baselines", False):
+            scores, sizes = np.array([fold.scores for fold in folds]), [(len(rows), len(test)) for rows, test in splits]
+            self.mix_gain_ = mix_gain(
+                [{"norm": job.base.norm, **point} for point in points], scores, sizes, int(self.best_index_)
+            )
 
     def _refit(self, job: Job, samples: Samples, whole: Prepared | None, found: Sequence[Sequence[Found]]) -> None:
         """Sets: best_estimator_, refit_time_, and the fitted attributes of the best estimator."""
         began = time.perf_counter()
         taking_part = np.isin(np.arange(len(job.y)), samples.kept)
-        spec = replace(job.base._spec(samples), **self.best_params_)
+        spec = job.base._spec(samples)
         kept, settings = job.checkpoint, job.settings
         resumable = nullcontext(settings) if kept is None else checkpointed(settings, kept[0], f"{kept[1]}-refit")
         with single_threaded_blas(), resumable as settings:
             prepared = job.prepare(samples) if whole is None else whole
-            fit = train(prepared, spec, settings, partial(mean_start, found, taking_part))
+            starts = partial(mean_start, found, taking_part)
+            fit = train_point(prepared, spec, self.best_params_, settings, starts)[1]
             model = publish(fit)
         self.best_estimator_ = fitted(job.base, self.best_params_, model, fit, samples)
         self._set(model, fit, samples)
         self.refit_time_ = time.perf_counter() - began
         if not FINISHED.issuperset(model.status):
             warn_unfinished(self.best_estimator_, fit)
+
+    def _calibrate(self, job: Job, folds: Sequence[FoldResult], splits: Sequence[Split]) -> None:
+        """Sets: calibration_ of the search and of the best estimator, from the scores of all test samples."""
+        found = [(fold.outputs[self.best_index_], test) for fold, (_, test) in zip(folds, splits, strict=True)]
+        # a fold that failed, or lacks a class, has no scores or other columns
+        shape = () if len(self.classes_) == 2 else (len(self.classes_),)
+        found = [(scores, test) for scores, test in found if scores is not None and scores.shape[1:] == shape]
+        if not found:
+            raise ValueError(
+                f"The 'probability' parameter of {type(self).__name__} must be False where no fold has all classes in "
+                "its training samples. Got True instead."
+            )
+        tests = np.concatenate([test for _, test in found])
+        codes = np.searchsorted(self.classes_, job.y[tests])
+        weight = None if job.weight is None else job.weight[tests]
+        self.calibration_ = calibrate(np.concatenate([scores for scores, _ in found]), codes, weight)
+        self.best_estimator_.calibration_ = self.calibration_
 
     def _outputs(self, X: Any) -> np.ndarray:
         if not self.refit:
@@ -291,7 +348,12 @@ def results_table(points: Sequence[Mapping[str, Any]], folds: Sequence[FoldResul
     ):
         table[f"mean_{name}"], table[f"std_{name}"] = np.mean(values, axis=0), np.std(values, axis=0)
     for name in sorted({name for point in points for name in point}):
-        table[f"param_{name}"] = MaskedArray([point[name] for point in points], mask=np.zeros(len(points), bool))
+        # a value of its own type where the point has none, which is masked
+        known = [point[name] for point in points if name in point]
+        column = np.full(len(points), known[0], np.array(known).dtype if name != "kernel" else object)
+        has = np.array([name in point for point in points])
+        column[has] = known
+        table[f"param_{name}"] = MaskedArray(column, mask=~has)
     table["params"] = list(points)
     scores = np.array([fold.scores for fold in folds])
     for s, row in enumerate(scores):

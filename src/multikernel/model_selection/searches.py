@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
@@ -13,14 +15,31 @@ from multikernel.estimators.docstrings import documented
 from multikernel.estimators.m3k import FINITE_NORM, M3KClassifier, check_margin_parameters, set_margin_attributes
 from multikernel.estimators.regressor import REGRESSOR_RULES, MKLRegressor, RegressorFace
 from multikernel.estimators.validation import (
+    RULES,
     Samples,
     check_numbers,
     check_parameters,
     check_targets,
 )
+from multikernel.losses import EpsilonInsensitive
 from multikernel.model_selection.search import SearchCV
 from multikernel.training.core import Fit
 from multikernel.training.publish import Model
+
+
+# costs of the default grid, and its norms: few kernels, and all useful ones (docs/accuracy.md)
+COSTS, NORMS = (0.1, 1.0, 10.0, 100.0, 1000.0), (1.0, 2.0)
+_OR_NONE = {
+    name: replace(RULES[name], none=True, text=f"None or {RULES[name].text}") for name in ("C", "norm", "epsilon")
+}
+
+
+def default_axes(search: Any) -> dict[str, list[float]]:
+    """Return the costs where none were given, and the norms where nothing was."""
+    if search.C is not None or search.Cs is not None:
+        return {}
+    norms = {} if search.norm is not None or search.norms is not None else {"norm": list(NORMS)}
+    return {"C": list(COSTS), **norms}
 
 
 @documented
@@ -34,12 +53,14 @@ class MKLClassifierCV(SearchCV, ProbabilityFace):
     ----------
     <kernels>
     Cs, norms : list of float or None, default=None
-        Axes of the grid; None for the one value of `C` or `norm`.
-    <search, n_jobs, checkpoint>
-    norm, C : float
+        Axes of the grid; None for the one value of `C` or `norm` or, where these are None too, the default grid: the
+        costs 0.1, 1, 10, 100 and 1000, and the norms 1 and 2. Where costs are given and no norms, the norm is 1.
+    <baselines, search, n_jobs, checkpoint>
+    norm, C : float or None, default=None
         As those of `MKLClassifier`, without effect where `norms` or `Cs` are given.
     loss, multiclass, output_kernels, fit_intercept, normalize, psd, solver, tol, max_iter, class_weight
         As those of `MKLClassifier`.
+    <probability>
     gram, memory_limit
         As those of `MKLClassifier`.
 
@@ -87,16 +108,18 @@ class MKLClassifierCV(SearchCV, ProbabilityFace):
         *,
         Cs=None,
         norms=None,
+        baselines=True,
         cv=None,
         scoring=None,
         refit=True,
         error_score=np.nan,
-        norm=1.0,
-        C=1.0,
+        norm=None,
+        C=None,
         loss="hinge",
         multiclass="joint",
         output_kernels=None,
         fit_intercept=True,
+        probability=False,
         normalize="variance",
         psd="error",
         solver="auto",
@@ -115,7 +138,10 @@ class MKLClassifierCV(SearchCV, ProbabilityFace):
     _set = MKLClassifier._set
 
     def _check_base(self) -> None:
-        check_parameters(self, **CLASSIFIER_RULES)
+        check_parameters(self, **CLASSIFIER_RULES, **_OR_NONE)
+
+    def _default_axes(self, y):
+        return default_axes(self)
 
     def _check_y(self, X, y):
         y = check_targets(self, X, y)
@@ -139,9 +165,12 @@ class MKLRegressorCV(SearchCV, RegressorFace):
     ----------
     <kernels>
     Cs, norms, epsilons : list of float or None, default=None
-        Axes of the grid; None for the one value of `C`, `norm` or `epsilon`.
-    <search, n_jobs, checkpoint>
-    norm, C, epsilon : float
+        Axes of the grid; None for the one value of `C`, `norm` or `epsilon` or, where these are None too, the default
+        grid: the costs 0.1, 1, 10, 100 and 1000, the norms 1 and 2, and a tube of 0.1; with the loss
+        "epsilon_insensitive" costs and tube are multiplied by the standard deviation of y, so that the unit of y does
+        not matter. Where costs are given, what is left out is as in `MKLRegressor`.
+    <baselines, search, n_jobs, checkpoint>
+    norm, C, epsilon : float or None, default=None
         As those of `MKLRegressor`, without effect where `norms`, `Cs` or `epsilons` are given.
     loss, fit_intercept, normalize, psd, solver, tol, max_iter, gram, memory_limit
         As those of `MKLRegressor`.
@@ -189,14 +218,15 @@ class MKLRegressorCV(SearchCV, RegressorFace):
         Cs=None,
         norms=None,
         epsilons=None,
+        baselines=True,
         cv=None,
         scoring=None,
         refit=True,
         error_score=np.nan,
-        norm=1.0,
-        C=1.0,
+        norm=None,
+        C=None,
         loss="epsilon_insensitive",
-        epsilon=0.1,
+        epsilon=None,
         fit_intercept=True,
         normalize="variance",
         psd="error",
@@ -213,7 +243,17 @@ class MKLRegressorCV(SearchCV, RegressorFace):
         self._store(locals())
 
     def _check_base(self) -> None:
-        check_parameters(self, **REGRESSOR_RULES)
+        check_parameters(self, **REGRESSOR_RULES, **_OR_NONE)
+
+    def _default_axes(self, y):
+        axes = default_axes(self)
+        if "C" in axes and self.epsilon is None and self.epsilons is None:
+            axes["epsilon"] = [self._base().epsilon]
+        if self.loss == "epsilon_insensitive" or isinstance(self.loss, EpsilonInsensitive):
+            # the same grid for y and any multiple of it
+            unit = float(np.std(y)) or 1.0
+            axes = {name: [float(value * (1.0 if name == "norm" else unit)) for value in axes[name]] for name in axes}
+        return axes
 
     def _check_y(self, X, y):
         return check_numbers(self, X, y)

@@ -25,6 +25,8 @@ _KNOWN: dict[str, dict[str, str | None]] = {
         "multikernel.training.featured": "FeatureExpansion",
         "multikernel.training.mixture": "Mixture",
         "multikernel.training.publish": "GramInfo Model",
+        "multikernel.estimators.calibration": "Calibration",
+        "multikernel.model_selection.baselines": "MixGain",
         "multikernel.estimators.baselines.learned": "Learned",
         "multikernel.estimators.baselines.linear_features": "LinearFeatures LinearPredictor",
         "multikernel.estimators.baselines.online_blocks": "FeatureBlocks",

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -96,6 +96,26 @@ class Source(ABC):
         share, whose kernels may be known.
         """
 
+    def take_kernels(self, kernels: np.ndarray) -> Source:
+        """Return the source of some of the kernels; its expansions keep the numbers that kernels have in this one."""
+        return PartSource(self, kernels)
+
+
+@dataclass(frozen=True)
+class PartSource(Source):
+    """Some of the kernels of a source."""
+
+    whole: Source
+    kernels: np.ndarray
+
+    def expansion(self, terms, offset, active, kept):
+        return self.whole.expansion(terms, offset, self.kernels[active], kept)
+
+    def blocks(self, X, kernels, diag, at=None):
+        number = {int(self.kernels[k]): k for k in kernels}
+        for k, K, own in self.whole.blocks(X, list(number), diag, at):
+            yield number[k], K, own
+
 
 @dataclass(frozen=True)
 class Prepared:
@@ -132,6 +152,19 @@ class Prepared:
     known_psd: np.ndarray
     projectors: Mapping[int, np.ndarray] = field(default_factory=dict)
     unit: float = 1.0
+
+    def take_kernels(self, kernels: np.ndarray) -> Prepared:
+        """Return some of the kernels, read where they lie."""
+        return replace(
+            self,
+            gram=self.gram.take_kernels(kernels),
+            names=tuple(self.names[k] for k in kernels),
+            normalizers=tuple(self.normalizers[k] for k in kernels),
+            source=self.source.take_kernels(kernels),
+            constant=self.constant[kernels],
+            known_psd=self.known_psd[kernels],
+            projectors={j: self.projectors[int(k)] for j, k in enumerate(kernels) if int(k) in self.projectors},
+        )
 
 
 @dataclass(frozen=True)

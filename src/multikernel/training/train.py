@@ -131,6 +131,28 @@ def from_fit(previous: Fit, targets: Sequence[Target]) -> list[Start | None]:
     return starts
 
 
+def kernel_alone(prepared: Prepared, k: int) -> Prepared:
+    """Return one of the kernels, over the same memory."""
+    return replace(
+        prepared, gram=prepared.gram.take_kernels(np.array([k])), names=prepared.names[k : k + 1],
+        normalizers=prepared.normalizers[k : k + 1], constant=prepared.constant[k : k + 1],
+        known_psd=prepared.known_psd[k : k + 1],
+        projectors={0: prepared.projectors[k]} if k in prepared.projectors else {},
+    )  # fmt: skip
+
+
+def among_all(fit: Fit, prepared: Prepared, k: int) -> Fit:
+    """Return a fit of `kernel_alone` as one of all kernels, in which every other kernel has weight zero."""
+    p, solutions = len(prepared.names), []
+    for each in fit.solutions:
+        outputs = np.zeros((p, *each.outputs.shape[1:]))
+        outputs[k] = np.asarray(each.outputs[0])
+        solutions.append(replace(each, weights=np.eye(1, p, k)[0] * each.weights[0], outputs=outputs))
+    # a repair in training
+    projectors = {**prepared.projectors, **{k: each for each in fit.prepared.projectors.values()}}
+    return Fit(replace(prepared, projectors=projectors), fit.targets, tuple(solutions))
+
+
 # the weights of a problem, the samples that took part among all, and their coefficients
 Found = tuple[np.ndarray, np.ndarray, np.ndarray]
 
