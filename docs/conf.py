@@ -60,7 +60,9 @@ autosummary_context = {"shown": shown(re.findall(r"^   (multikernel[\w.]*)$", re
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
-    "subsection_order": [f"../examples/{name}" for name in ("start", "sources", "choose", "tasks", "sequences")],
+    "subsection_order": [
+        f"../examples/{name}" for name in ("start", "sources", "explain", "choose", "tasks", "sequences")
+    ],
     "within_subsection_order": "FileNameSortKey",
     "download_all_examples": False,
     "show_signature": False,

@@ -90,18 +90,35 @@ def test_every_link_between_pages_has_a_target(page):
         assert not anchor or anchor in slugs, f"{other.name} has no section {anchor!r}"
 
 
-@pytest.mark.parametrize("page", [ROOT / "docs" / "five-minutes.md"], ids=lambda page: page.name)
-def test_every_command_of_the_page_runs(page, tmp_path, monkeypatch):
+def commands(name: str) -> list[str]:
+    text = (ROOT / name).read_text(encoding="utf-8")
+    return "".join(re.findall(r"^```bash\n(.+?)^```", text, re.MULTILINE | re.DOTALL)).splitlines()
+
+
+@pytest.mark.parametrize("name", ["docs/five-minutes.md", "docs/sources.md"])
+def test_every_command_of_the_page_runs(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    text = page.read_text(encoding="utf-8")
+    text = (ROOT / name).read_text(encoding="utf-8")
+    # the examples up to the last one that writes a table
+    examples = [found.source for found in doctest.DocTestParser().get_examples(text)]
+    writing = [i for i, source in enumerate(examples) if ".to_csv(" in source]
     names: dict = {}
-    for example in doctest.DocTestParser().get_examples(text):
-        exec(compile(example.source, page.name, "single"), names)
-    commands = re.findall(r"^multikernel (.+)$", "".join(re.findall(r"^```bash\n(.+?)^```", text, re.M | re.S)), re.M)
-    assert commands
-    for command in commands:
-        result = CliRunner().invoke(app, shlex.split(command))
-        assert result.exit_code == 0, f"{command}: {result.output}"
+    for source in examples[: max(writing, default=-1) + 1]:
+        exec(compile(source, name, "single"), names)
+    for program, *arguments in map(shlex.split, commands(name)):
+        if program == "python":
+            assert arguments[0] == "-c"
+            exec(arguments[1], {})
+            continue
+        assert program == "multikernel"
+        # the same, with fewer bootstraps
+        fewer = ["--bootstraps", "4"] if arguments[0] == "report" else []
+        result = CliRunner().invoke(app, [*arguments, *fewer])
+        assert result.exit_code == 0, f"{arguments}: {result.output}"
+
+
+def test_the_commands_of_the_readme_are_those_of_the_page():
+    assert commands("README.md") and {*commands("README.md")} <= {*commands("docs/five-minutes.md")}
 
 
 def test_every_page_is_in_one_table_of_contents():

@@ -12,22 +12,17 @@ from sklearn.datasets import load_wine
 from sklearn.preprocessing import StandardScaler
 
 from multikernel import MKLClassifier
+from multikernel.inspection import ConvergenceDisplay
 from multikernel.kernels import RBF, per_column
 
 X, y = load_wine(return_X_y=True)
 X = StandardScaler().fit_transform(X)
 
-fig, axes = plt.subplots(1, 3, figsize=(9, 3), sharey=True, layout="constrained")
+fig, axes = plt.subplots(1, 3, figsize=(10, 3.6), layout="constrained")
 for ax, solver in zip(axes, ["newton", "level", "silp"], strict=True):
     model = MKLClassifier(per_column(RBF()), C=10.0, solver=solver, tol=1e-4).fit(X, y)
-    history = model.history_
-    steps = range(1, len(history["upper"]) + 1)
-    ax.fill_between(steps, history["lower"], history["upper"], alpha=0.2)
-    ax.plot(steps, history["upper"], label="best model")
-    ax.plot(steps, history["lower"], label="lower bound")
-    ax.set(title=f"{solver}: {model.n_iter_} iterations", xlabel="iteration")
+    ConvergenceDisplay.from_estimator(model, ax=ax)
+    ax.set(title=f"{solver}: {model.n_iter_} iterations", ylim=(0, 40))
+    ax.legend(loc="upper right", fontsize=8) if solver == "newton" else ax.get_legend().remove()
     print(f"{solver:7} objective {model.objective_:.4f}, relative gap {model.duality_gap_:.1e}")
-axes[0].set_ylabel("objective")
-axes[0].set_ylim(0, 2 * model.objective_)
-axes[0].legend()
 plt.show()

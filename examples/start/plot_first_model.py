@@ -7,11 +7,11 @@ error and as the worst value found. We give one kernel to each of the three grou
 """
 
 import matplotlib.pyplot as plt
-import numpy as np
 from sklearn.datasets import load_breast_cancer
 from sklearn.model_selection import train_test_split
 
 from multikernel import MKLClassifier
+from multikernel.inspection import WeightsDisplay
 
 data = load_breast_cancer(as_frame=True)
 X = data.data / data.data.std()
@@ -29,11 +29,5 @@ print(f"accuracy on new patients {model.score(X_test, y_test):.3f}, relative dua
 table = model.by_view()
 print(table.round(2).to_string(index=False))
 
-places = np.arange(len(table))
-fig, ax = plt.subplots(figsize=(6, 3), layout="constrained")
-ax.barh(places - 0.2, table["weight"], 0.4, label="weight")
-ax.barh(places + 0.2, table["contribution"], 0.4, label="contribution")
-ax.set(yticks=places, yticklabels=table["view"], xlabel="sum over the kernels of the group")
-ax.invert_yaxis()
-ax.legend()
+WeightsDisplay.from_estimator(model, by="view")
 plt.show()
