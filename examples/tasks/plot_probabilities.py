@@ -2,13 +2,14 @@
 Probabilities, and whether they can be trusted
 ==============================================
 
-The logistic loss has probabilities of its own; the hinge has scores, which ``CalibratedClassifierCV`` turns into
-probabilities. A reliable model lies on the diagonal: of the patients to whom it gives 70 %, 70 % are in the class.
+The logistic loss has probabilities of its own; the hinge has scores, which ``probability=True`` turns into
+probabilities by folds. A reliable model lies on the diagonal: of the patients to whom it gives 70 %, 70 % are in the
+class.
 """
 
 import matplotlib.pyplot as plt
 import numpy as np
-from sklearn.calibration import CalibratedClassifierCV, calibration_curve
+from sklearn.calibration import calibration_curve
 from sklearn.datasets import load_breast_cancer
 from sklearn.metrics import brier_score_loss
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
@@ -19,7 +20,7 @@ X, y = load_breast_cancer(return_X_y=True)
 X = X[:, :10] / X[:, :10].std(axis=0)
 models = {
     "logistic loss": MKLClassifier("rbf", loss="logistic", C=1.0),
-    "hinge, calibrated": CalibratedClassifierCV(MKLClassifier("rbf"), cv=3),
+    "hinge, calibrated": MKLClassifier("rbf", probability=True),
 }
 
 fig, (ax, below) = plt.subplots(2, 1, figsize=(5, 6), sharex=True, height_ratios=[3, 1], layout="constrained")
