@@ -125,7 +125,8 @@ def test_several_files_are_matched_by_the_index(folder, tmp_path):
 
 
 def test_the_config_file_and_checkpoints(folder, tmp_path):
-    (tmp_path / "fit.toml").write_text('target = "y"\nC = [1]\nnorm = 2\nview = ["rna=gene_*"]\ncv = 3\njson = true\nbaselines = false\n')
+    options = 'target = "y"\nC = [1]\nnorm = 2\nview = ["rna=gene_*"]\ncv = 3\njson = true\nbaselines = false\n'
+    (tmp_path / "fit.toml").write_text(options)
     out = tmp_path / "model.mk"
     arguments = ["fit", folder / "data.csv", "--config", tmp_path / "fit.toml", "--quiet", "--out", out, "--resume"]
     report = json.loads(run(*arguments).stdout)

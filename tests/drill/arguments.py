@@ -45,6 +45,9 @@ OWN_ARGUMENTS: dict[str, dict[str, Any]] = {
     "make_views": {"data": X}, "fasta_partitions": {"paths": ["sequences.fasta"]},
     "mkl_path": {"Cs": [1.0]}, "compare": {"cv": 2, "methods": ["uniform"], "verbose": 0}, "dna": {"n": 20,
     "length": 30},
+    "view_importance": {"model": MKLClassifier(), "cv": 2, "n_bootstraps": 2},
+    "permutation_test": {"model": MKLClassifier(), "cv": 2, "n_permutations": 2},
+    "column_importance": {"model": MKLClassifier(), "n_repeats": 1},
 }  # fmt: skip
 ROOMS = ("datasets", "kernels", "theory", "inspection", "model_selection", "gram.stack")
 # arguments of these are results of the library, or they have none that can be wrong

@@ -54,7 +54,7 @@ def with_arguments(call: Callable, name: str, value: Any) -> Any:
     """Call with one bad argument among good ones."""
     needed = [p.name for p in parameters(call) if p.default is p.empty]
     own = OWN_ARGUMENTS.get(call.__name__, {})
-    if "model" in needed:
+    if "model" in needed and "model" not in own:
         own = {"model": make("M3KClassifier").fit(X, Y) if "report" in call.__name__ else sequence_model()}
     found = call(**{**{each: ARGUMENTS.get(each) for each in needed}, **own, name: value})
     # kernels look at their parameters when they are fitted

@@ -151,7 +151,7 @@ def test_a_single_view_is_compared_with_constant_predictions():
 def test_the_margin_is_test_and_training_variance():
     rng = np.random.default_rng(1)
     n, n2, k, B = 1000, 368, 5, 20_000
-    folds = [engine.Trial(np.arange(n), [test]) for test in np.split(np.arange(n), k)]
+    folds = [engine.Trial(np.setdiff1d(np.arange(n), test), [test]) for test in np.split(np.arange(n), k)]
     trials = [*folds, engine.Trial(np.arange(n), [np.arange(n2 // 2), np.arange(n2 // 2)])]
     s2, v = 4.0, 0.03
     common = rng.normal(scale=np.sqrt(v), size=(B, 1))
@@ -162,7 +162,7 @@ def test_the_margin_is_test_and_training_variance():
     margin = _margins(drops, trials, k, 0.9, 1)
     assert margin[0] == pytest.approx(1.645 * np.sqrt(s2 / n + v / k), rel=0.03)
     # half of the samples tested: twice the variance that is theirs
-    one = _margins(drops, [engine.Trial(np.arange(n), [np.arange(n // 2)]), trials[-1]], 1, 0.9, 1)
+    one = _margins(drops, [engine.Trial(np.arange(n // 2, n), [np.arange(n // 2)]), trials[-1]], 1, 0.9, 1)
     assert one[0] == pytest.approx(1.645 * np.sqrt(2 * s2 / n + v), rel=0.03)
     assert np.isnan(_margins(drops[:1], trials, k, 0.9, 1)).all() and np.isnan(_margins(drops[:0], trials, k, 0.9, 1))
 
@@ -267,6 +267,7 @@ def test_progress_is_shown_on_stderr(capsys):
         ({"n_jobs": 0}, "'n_jobs' parameter"),
         ({"verbose": -1}, "'verbose' parameter"),
         ({"random_state": "seed"}, "'random_state' parameter .* Got 'seed'"),
+        ({"groups": [1, 2]}, r"'groups' parameter of view_importance must be None or one group .* Got shape \(2,\)"),
         ({"cv": 1}, "'cv' parameter of view_importance"),
         ({"y": None}, "needs y"),
         ({"model": MKLOneClass(VIEWS)}, "must be MKLClassifier, .* Got MKLOneClass"),

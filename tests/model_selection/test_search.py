@@ -132,7 +132,7 @@ def test_folds_that_train_on_all_samples_leave_the_shared_kernels_alone(kernels,
 
 
 def test_the_weights_of_the_folds():
-    search = MKLClassifierCV("precomputed", Cs=CS, norms=[1.0, 2.0], cv=CV, **EXACT).fit(STACK, Y)
+    search = MKLClassifierCV("precomputed", Cs=CS, norms=[1.0, 2.0], cv=CV, baselines=False, **EXACT).fit(STACK, Y)
     for s, (train, _) in enumerate(CV.split(X, Y)):
         for point, weights in zip(search.cv_results_["params"], search.weights_path_[s], strict=True):
             model = MKLClassifier("precomputed", **point, **EXACT).fit(STACK[train], Y[train])
@@ -140,7 +140,7 @@ def test_the_weights_of_the_folds():
 
 
 def test_the_search_is_its_best_estimator():
-    search = MKLClassifierCV("precomputed", Cs=CS, norms=[1.0, 2.0], cv=CV, **EXACT).fit(STACK, Y)
+    search = MKLClassifierCV("precomputed", Cs=CS, norms=[1.0, 2.0], cv=CV, baselines=False, **EXACT).fit(STACK, Y)
     best = MKLClassifier("precomputed", **search.best_params_, **EXACT).fit(STACK, Y)
     assert search.objective_ == pytest.approx(best.objective_, rel=1e-9) and search.duality_gap_ <= EXACT["tol"]
     for name in ("weights_", "dual_coef_", "intercept_", "support_"):
@@ -149,7 +149,7 @@ def test_the_search_is_its_best_estimator():
     assert type(search.best_estimator_) is MKLClassifier and search.best_estimator_.model_ is search.model_
     assert search.score(STACK, Y) == best.score(STACK, Y)
     assert (search.C_, search.norm_) == (search.best_params_["C"], search.best_params_["norm"])
-    assert search.n_splits_ == 3 and search.C == 1.0
+    assert search.n_splits_ == 3 and search.C is None
 
 
 def test_every_parameter_of_the_base_estimator():
@@ -157,13 +157,17 @@ def test_every_parameter_of_the_base_estimator():
         own, wanted = search.get_params(deep=False), base.get_params(deep=False)
         # nobody wants to watch every fit of every fold
         del wanted["callback"]
+        # what the grid decides
+        for name in {"C", "norm", "epsilon"} & set(wanted):
+            assert own[name] is None
+            del wanted[name]
         assert {name: own[name] for name in wanted} == wanted
     named = MKLClassifierCV([("wave", RBF(), [0])], Cs=CS).set_params(wave__quantile=0.3)
     assert named.kernels[0][1].quantile == 0.3 and clone(named).get_params()["wave__quantile"] == 0.3
 
 
 def test_one_point():
-    search = MKLClassifierCV("precomputed", C=3.0, cv=CV, **EXACT).fit(STACK, Y)
+    search = MKLClassifierCV("precomputed", C=3.0, cv=CV, baselines=False, **EXACT).fit(STACK, Y)
     assert search.best_params_ == {} and search.C_ == 3.0 and search.cv_results_["params"] == [{}]
     plain = MKLClassifier("precomputed", C=3.0, **EXACT).fit(STACK, Y)
     assert search.objective_ == pytest.approx(plain.objective_, rel=1e-9)
@@ -171,7 +175,7 @@ def test_one_point():
 
 def test_pickles_are_those_of_the_model():
     for kernels, samples in (("precomputed", STACK), (FIXED, X), ("rbf", X)):
-        search = MKLClassifierCV(kernels, Cs=CS, cv=3).fit(samples, Y)
+        search = MKLClassifierCV(kernels, Cs=CS, cv=3, baselines=False).fit(samples, Y)
         again = pickle.loads(pickle.dumps(search))
         np.testing.assert_array_equal(again.decision_function(samples), search.decision_function(samples))
         plain = MKLClassifier(kernels, **search.best_params_).fit(samples, Y)
@@ -187,7 +191,7 @@ def test_folds_side_by_side(jobs):
 
 def test_each_fit_is_reported_with_its_fold_and_point(monkeypatch, capsys):
     rows = []
-    search = MKLClassifierCV("precomputed", Cs=CS, cv=2, verbose=2, callback=rows.append)
+    search = MKLClassifierCV("precomputed", Cs=CS, cv=2, verbose=2, callback=rows.append, baselines=False)
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "200")
     search.fit(STACK, Y)
@@ -200,7 +204,7 @@ def test_each_fit_is_reported_with_its_fold_and_point(monkeypatch, capsys):
 
 
 def test_within_cross_validation():
-    search = MKLClassifierCV("precomputed", Cs=CS, cv=3, **EXACT)
+    search = MKLClassifierCV("precomputed", Cs=CS, cv=3, baselines=False, **EXACT)
     other = GridSearchCV(MKLClassifier("precomputed", **EXACT), {"C": CS}, cv=3)
     np.testing.assert_array_equal(cross_val_predict(search, STACK, Y, cv=2), cross_val_predict(other, STACK, Y, cv=2))
 
@@ -261,6 +265,7 @@ def test_the_one_kernel_baseline():
 def test_searches_work_on_explicit_features(loss):
     kernels = [("one", Linear(), [0, 1]), ("two", Linear(), [2])]
     options = {"Cs": [1.0], "cv": CV, "loss": loss, "tol": 1e-6, "fit_intercept": False}
+    options["baselines"] = False
     found = MKLClassifierCV(kernels, gram="features", **options).fit(X, Y)
     dense = MKLClassifierCV(kernels, **options).fit(X, Y)
     assert found.gram_.kind == "features" and dense.gram_.kind == "dense"
@@ -335,7 +340,7 @@ def test_a_search_interrupted_in_its_last_training_keeps_the_model():
                     raise KeyboardInterrupt
             return super().step(point, state, certificate)
 
-    search = MKLClassifierCV(FIXED, Cs=CS, cv=CV, solver=Impatient(), tol=1e-9)
+    search = MKLClassifierCV(FIXED, Cs=CS, cv=CV, solver=Impatient(), tol=1e-9, baselines=False)
     with interrupted("MKLClassifier was interrupted after .*The model kept is the best one found"):
         search.fit(X, Y)
     assert search.n_splits_ == 3 and search.status_ == "interrupted" and search.refit_time_ > 0

@@ -13,7 +13,7 @@ from multikernel import MKLClassifierCV, MKLRegressorCV
 def test_a_fold_of_one_class_is_one_clear_sentence():
     y = np.repeat(["a", "b"], N // 2)
     splits = [(np.arange(N // 2), np.arange(N // 2, N)), (np.arange(0, N, 2), np.arange(1, N, 2))]
-    search = MKLClassifierCV("precomputed", Cs=CS, cv=splits)
+    search = MKLClassifierCV("precomputed", Cs=CS, cv=splits, baselines=False)
     with pytest.warns(
         FitFailedWarning, match=r"3 of 6 fits .* In fold 0: ValueError: MKLClassifier needs samples of at"
     ):
@@ -42,7 +42,7 @@ def test_a_scorer_that_fails():
     with pytest.raises(
         ValueError, match=r"All 6 fits of MKLClassifierCV failed. In fold 0: RuntimeError: no score today"
     ):
-        MKLClassifierCV("precomputed", Cs=CS, cv=2, scoring=broken).fit(STACK, Y)
+        MKLClassifierCV("precomputed", Cs=CS, cv=2, scoring=broken, baselines=False).fit(STACK, Y)
     with pytest.raises(ValueError, match=r"must return a number. Got 'high'"):
         MKLClassifierCV("precomputed", Cs=CS, cv=2, scoring=lambda *_: "high").fit(STACK, Y)
 

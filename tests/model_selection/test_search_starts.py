@@ -25,10 +25,10 @@ def test_refit():
     assert search.best_params_ and not hasattr(search, "best_estimator_")
     with pytest.raises(AttributeError, match=r"refit=False, and has no model to predict with"):
         search.predict(STACK)
-    search = MKLClassifierCV("precomputed", Cs=CS, cv=CV, refit=lambda table: 0).fit(STACK, Y)
+    search = MKLClassifierCV("precomputed", Cs=CS, cv=CV, refit=lambda table: 0, baselines=False).fit(STACK, Y)
     assert search.C_ == 0.1 and search.best_score_ == search.cv_results_["mean_test_score"][0]
     with pytest.raises(ValueError, match=r"must return a row of cv_results_, from 0 to 2. Got 7"):
-        MKLClassifierCV("precomputed", Cs=CS, cv=CV, refit=lambda table: 7).fit(STACK, Y)
+        MKLClassifierCV("precomputed", Cs=CS, cv=CV, refit=lambda table: 7, baselines=False).fit(STACK, Y)
     search.set_params(refit=True, Cs=[1.0]).fit(STACK, Y)
     assert len(search.cv_results_["params"]) == 1
 
@@ -46,7 +46,7 @@ def test_the_refit_starts_from_the_folds(multiclass, cv, monkeypatch):
     data = load_iris()
     weight = np.arange(150) % 5.0
     kernels = rbf_family([0.5, 2.0, 8.0])
-    search = MKLClassifierCV(kernels, Cs=[1.0], cv=cv, multiclass=multiclass)
+    search = MKLClassifierCV(kernels, Cs=[1.0], cv=cv, multiclass=multiclass, baselines=False)
     search.fit(data.data, data.target, sample_weight=weight)
     tasks = {"joint": 1, "ovr": 3, "ovo": 3}[multiclass]
     for problem, start in starts[-tasks:]:

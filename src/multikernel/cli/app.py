@@ -149,10 +149,8 @@ def fit(
     kernels: str = typer.Option(
         "rbf", help="Kernels of every view: rbf (five widths), linear, polynomial, laplacian, cosine."
     ),
-    cost: str = typer.Option(
-        "", "--C", help="Costs to choose from, separated by commas; default: those of the search."
-    ),
-    norm: str = typer.Option("", help="Norms of the weights to choose from; default: 1,2."),
+    cost: str = typer.Option("", "--C", help="Costs to choose from, separated by commas; default: 0.1,1,10,100,1000."),
+    norm: str = typer.Option("", help="Norms of the weights to choose from; default: 1,2, or 1 where --C is given."),
     baselines: bool = typer.Option(True, help="Also try the plain sum, and up to 30 kernels each alone."),
     cv: int = typer.Option(5, min=2, help="Folds that choose among them."),
     loss: str | None = typer.Option(

@@ -74,12 +74,11 @@ def run_fit(
     from multikernel.cli.table_encoder import TableEncoder
     from multikernel.estimators.reporting import FINISHED
     from multikernel.model_selection import MKLClassifierCV, MKLRegressorCV
-    from multikernel.model_selection.searches import NORMS
     from multikernel.saving import save
 
-    asked, given = parse_views(views), {"norms": numbers(norms, "--norm") or list(NORMS)}
-    if costs:
-        given["Cs"] = numbers(costs, "--C")
+    axes = {"Cs": numbers(costs, "--C"), "norms": numbers(norms, "--norm")}
+    # what is not given has the defaults of the search
+    asked, given = parse_views(views), {name: values for name, values in axes.items() if values}
     if out is not None and not out.parent.is_dir():
         raise ValueError(f"The option --out must be a file in an existing folder. Got '{out}' instead.")
     if checkpoint is not None:
@@ -137,8 +136,8 @@ def run_fit(
         "chosen": {
             name: value if isinstance(value, str) else float(value) for name, value in model.best_params_.items()
         },
+        "mix_gain": None if getattr(model, "mix_gain_", None) is None else str(model.mix_gain_),
         **describe(model),
-        "gain": None if getattr(model, "mix_gain_", None) is None else str(model.mix_gain_),
         "finished": FINISHED.issuperset(model.model_.status),
         "model": None if out is None else str(out),
         "target": target,

@@ -139,15 +139,13 @@ def print_fit(report: Mapping[str, Any], as_json: bool) -> None:
     for line in column_lines(report):
         console.print(line, highlight=False, markup=False, soft_wrap=True)
     console.print(_kernel_table(report["kernels"]))
-    chosen = ", ".join(
-        f"{name} = {value if isinstance(value, str) else format(value, 'g')}"
-        for name, value in report["chosen"].items()
-    )
+    values = report["chosen"].items()
+    chosen = ", ".join(f"{name} = {value if isinstance(value, str) else f'{value:g}'}" for name, value in values)
     score = f"{report['score']:.3f} ± {report['score_error']:.3f} (standard error)"
     console.print(f"Cross-validated {report['score_name']} of the choice: {score}", highlight=False)
-    if report["gain"] is not None:
-        console.print(report["gain"], highlight=False, markup=False, soft_wrap=True)
-    console.print(f"Chosen: {chosen}. {_certificate(report)}.", highlight=False, soft_wrap=True)
+    console.print(f"Chosen: {chosen}. {_certificate(report)}.", highlight=False, soft_wrap=True, markup=False)
+    if report["mix_gain"] is not None:
+        console.print(report["mix_gain"], highlight=False, soft_wrap=True, markup=False)
     if report["model"] is not None:
         following = f"multikernel predict {report['model']} NEW_DATA"
         if report["test"] is not None:

@@ -1,4 +1,4 @@
-"""Probabilities for any loss: a softmax of scaled and shifted scores, learned on scores of samples left out in training.
+"""Probabilities for any loss: a softmax of scaled and shifted scores, learned on samples left out in training.
 
     log p_u = slope * f_u + shift_u + const
 
@@ -21,9 +21,6 @@ from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
 from multikernel.estimators.splits import splits_of
-
-# folds that give the scores of samples left out in training, as many as scikit-learn's `SVC` takes
-FOLDS = 5
 
 
 @dataclass(frozen=True)
@@ -86,11 +83,15 @@ def calibrate(scores: np.ndarray, codes: np.ndarray, weight: np.ndarray | None =
         value = w @ logsumexp(Z, axis=1) - np.sum(w[:, None] * targets * Z)
         return value / n, np.append(np.sum(off * F), off.sum(axis=0)) / n
 
-    found = minimize(loss, np.append(1.0, np.zeros(c)), jac=True, method="L-BFGS-B", bounds=[(0, None)] + [(None, None)] * c)
+    found = minimize(
+        loss, np.append(1.0, np.zeros(c)), jac=True, method="L-BFGS-B", bounds=[(0, None)] + [(None, None)] * c
+    )
     return Calibration(float(found.x[0] / unit), found.x[1:] - found.x[1:].mean())
 
 
-def calibrate_by_folds(estimator: Any, X: Any, y: np.ndarray, codes: np.ndarray, weight: np.ndarray | None) -> Calibration:
+def calibrate_by_folds(
+    estimator: Any, X: Any, y: np.ndarray, codes: np.ndarray, weight: np.ndarray | None, folds: int = 5
+) -> Calibration:
     """Train an estimator without each fold in turn, and calibrate the scores of the folds.
 
     Parameters
@@ -99,6 +100,8 @@ def calibrate_by_folds(estimator: Any, X: Any, y: np.ndarray, codes: np.ndarray,
         With its parameters; it is cloned.
     X, y, codes, weight : samples, classes, their numbers, sample weights or None
         What it was fitted on.
+    folds : int
+        How many, as many as scikit-learn's `SVC` takes; fewer where a class has fewer samples.
     """
     if hasattr(X, "delayed"):
         raise ValueError(
@@ -113,7 +116,7 @@ def calibrate_by_folds(estimator: Any, X: Any, y: np.ndarray, codes: np.ndarray,
         )
     model = clone(estimator).set_params(probability=False, verbose=0, callback=None, checkpoint=None)
     scores = None
-    for rows, test in splits_of(type(estimator).__name__, min(FOLDS, smallest), codes, True):
+    for rows, test in splits_of(type(estimator).__name__, min(folds, smallest), codes, True):
         given = {} if weight is None else {"sample_weight": weight[rows]}
         found = model.fit(_safe_indexing(X, rows), y[rows], **given).decision_function(_safe_indexing(X, test))
         scores = np.zeros((len(y), *found.shape[1:])) if scores is None else scores

@@ -139,9 +139,10 @@ class ProbabilityFace(ClassifierFace):
         """Return the probability of each class, with ``probability=True`` or for the multinomial and logistic loss.
 
         With ``probability=True``: exp(slope f_u + shift_u) divided by their sum, slope and shifts learned by folds; the
-        likeliest class may then differ from `predict` in samples near the border. Otherwise, two classes: 1 / (1 + exp(-f)). More, with ``loss="multinomial"`` and ``multiclass="joint"``: exp(f_u) divided
-        by their sum. With ``multiclass="ovr"``: those of each class against the rest, divided by their sum. There are
-        none of pairs, and none of the joint logistic loss, which is that of the largest wrong class.
+        likeliest class may then differ from `predict` in samples near the border. Otherwise, for two classes
+        1 / (1 + exp(-f)). More, with ``loss="multinomial"`` and ``multiclass="joint"``: exp(f_u) divided by their sum.
+        With ``multiclass="ovr"``: those of each class against the rest, divided by their sum. There are none of pairs,
+        and none of the joint logistic loss, which is that of the largest wrong class.
 
         <samples>
 

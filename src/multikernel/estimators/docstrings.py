@@ -80,8 +80,9 @@ checkpoint : str, path or None, default=None
     "baselines": """
 baselines : bool, default=True
     Whether the plain sum of the kernels, and each kernel alone where there are at most 30, compete with the points of
-    the grid, on the same folds and at the same costs; their rows follow those of the grid in ``cv_results_``. Ties go
-    to the earlier row. ``mix_gain_`` says what learning the mix bought.""",
+    the grid, on the same folds and at the same costs; their rows follow those of the grid in ``cv_results_``. Where
+    the grid has several losses, the squared one among them, kernels alone are tried with that, whose models cost
+    least. Ties go to the earlier row. ``mix_gain_`` says what learning the mix bought.""",
     "search": """
 cv : int, splitter, iterable or None, default=None
     Folds: their number (None for 5, stratified by class), a splitter of scikit-learn, or pairs (train, test).

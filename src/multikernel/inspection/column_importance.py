@@ -121,8 +121,8 @@ def column_importance(
     >>> y = X[:, 1] > 0
     >>> model = MKLClassifier([("a", RBF(), [0, 1]), ("b", RBF(), [2])]).fit(X[:80], y[:80])
     >>> found = column_importance(model, X[80:], y[80:], random_state=0)
-    >>> found.names[0], found.views[0], bool(found.drop[0] > 0.2)
-    (np.str_('1'), np.str_('a'), np.True_)
+    >>> found.rows()[0]["column"], found.rows()[0]["view"], bool(found.drop[0] > 0.2)
+    ('1', 'a', True)
     """
     owner = "column_importance"
     check_count(owner, "n_repeats", n_repeats, 1)

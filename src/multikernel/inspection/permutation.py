@@ -22,6 +22,7 @@ from multikernel.estimators.splits import Split, splits_of
 from multikernel.estimators.validation import kept_samples
 from multikernel.inspection.trials import (
     check_count,
+    check_groups,
     check_work,
     fitted_model,
     generator,
@@ -143,6 +144,7 @@ def permutation_test(
     with telling_compiling(verbose):
         model = fitted_model(owner, model, X, y)
     job, scorer = make_job(owner, model, X, y, scoring)
+    groups = check_groups(owner, groups, len(job.y))
     splits = splits_of(owner, cv, job.y, is_classifier(job.base), job.X, groups)
     blocks = _blocks(splits, len(job.y))
     orders = [np.arange(len(job.y)), *(_permutation(blocks, rng) for _ in range(n_permutations))]

@@ -87,6 +87,19 @@ def check_share(owner: str, name: str, value: Any) -> None:
         raise ValueError(f"The '{name}' parameter of {owner} must be a number between 0 and 1. Got {value!r} instead.")
 
 
+def check_groups(owner: str, groups: Any, n: int) -> np.ndarray | None:
+    """Return the groups, or raise one sentence where there is not one for each of n samples."""
+    if groups is None:
+        return None
+    found = np.asarray(groups)
+    if found.shape != (n,):
+        raise ValueError(
+            f"The 'groups' parameter of {owner} must be None or one group for each of {n} samples. Got shape "
+            f"{found.shape} instead."
+        )
+    return found
+
+
 def check_work(owner: str, n_jobs: Any, verbose: Any) -> None:
     """Raise one sentence where the number of workers or the verbosity is not what it must be."""
     if n_jobs is not None and (not is_integer(n_jobs) or n_jobs == 0):

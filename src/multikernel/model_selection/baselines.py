@@ -8,9 +8,6 @@ from typing import Any
 
 import numpy as np
 
-# kernels up to which each is also tried alone: with more of them the baselines would take longer than the grid
-MOST_ALONE = 30
-
 Point = Mapping[str, Any]
 
 
@@ -75,7 +72,7 @@ def described(point: Point) -> str:
     return "the plain sum" if np.isinf(norm) else f"a mix of norm {norm:g}"
 
 
-def with_baselines(points: Sequence[Point], names: Sequence[str], alone: bool) -> list[dict[str, Any]]:
+def with_baselines(points: Sequence[Point], names: Sequence[str], alone: bool, most: int = 30) -> list[dict[str, Any]]:
     """Return the grid and, after it, the plain sum and each kernel alone, at every other value of the grid.
 
     Parameters
@@ -86,6 +83,8 @@ def with_baselines(points: Sequence[Point], names: Sequence[str], alone: bool) -
         The kernels; of one kernel there are no baselines.
     alone : bool
         Whether kernels are also tried alone.
+    most : int
+        Number of kernels up to which they are: more would take longer than the grid.
 
     Examples
     --------
@@ -100,10 +99,12 @@ def with_baselines(points: Sequence[Point], names: Sequence[str], alone: bool) -
         rest = {name: value for name, value in point.items() if name != "norm"}
         if rest not in others:
             others.append(rest)
-    kernels = names if alone and len(names) <= MOST_ALONE else ()
+    kernels = names if alone and len(names) <= most else ()
     sums = [{**rest, "norm": np.inf} for rest in others]
     every += [point for point in sums if point not in every]
-    return every + [{**rest, "kernel": name} for name in kernels for rest in others]
+    # of several losses the squared one, whose models cost least
+    cheap = [rest for rest in others if rest.get("loss") == "squared"] or others
+    return every + [{**rest, "kernel": name} for name in kernels for rest in cheap]
 
 
 def mix_gain(

@@ -40,6 +40,7 @@ from multikernel.training.core import Fit, Prepared, Settings
 from multikernel.training.expansion import evaluate_together
 from multikernel.training.prepare import Shared, as_numbers, prepare
 from multikernel.training.publish import Model, publish
+from multikernel.training.targets import CLASSIFICATION
 from multikernel.training.train import Found, among_all, found_by, from_fit, kernel_alone, train
 
 # names in a checkpoint: the parts of what a fit found, and arrays of a FoldResult
@@ -111,7 +112,11 @@ def train_point(
     prepared: Prepared, spec: Any, point: Mapping[str, Any], settings: Settings, starts: Any = None
 ) -> tuple[Fit, Fit]:
     """Train a point of the grid; return the fit from which others may start, and the fit among all kernels."""
-    spec = replace(spec, **parameters(point))
+    own = parameters(point)
+    if isinstance(loss := own.get("loss"), str):
+        # a specification of classes takes the loss itself
+        own["loss"] = CLASSIFICATION.get(loss, loss)
+    spec = replace(spec, **own)
     if "kernel" not in point:
         fit = train(prepared, spec, settings, starts)
         return fit, fit
@@ -284,9 +289,9 @@ def run_fold(job: Job, rows: np.ndarray, test: np.ndarray, fold: int = 0) -> Fol
     models: dict[int, tuple[Model, Fit]] = {}
     done = fold * G
     for path in paths(job.points):
-        kernels = job.points[path[0]].get("norm"), job.points[path[0]].get("kernel")
-        # a path starts where an earlier one of the same norm, or of the same kernel alone, started
-        previous = first.get(kernels)
+        kind = tuple([job.points[path[0]].get(name) for name in ("norm", "kernel", "loss")])
+        # a path starts where an earlier one of the same norm and loss, or of the same kernel alone, started
+        previous = first.get(kind)
         for i in path:
             done, began = done + 1, time.perf_counter()
             try:
@@ -303,7 +308,7 @@ def run_fold(job: Job, rows: np.ndarray, test: np.ndarray, fold: int = 0) -> Fol
             previous = fit
             if whole is fit:
                 prepared = fit.prepared
-            first.setdefault(kernels, fit)
+            first.setdefault(kind, fit)
             result.found[i] = found_by(fit, samples.kept)
             # the outputs of every kernel serve the next start alone
             light = [replace(each, outputs=np.zeros(0), history={}) for each in whole.solutions]

@@ -61,7 +61,9 @@ from multikernel.training.publish import publish
 from multikernel.training.train import Found, mean_start
 
 # parameter of the grid -> parameter of the base estimator
-AXES = {"Cs": "C", "norms": "norm", "epsilons": "epsilon", "gamma0_fractions": "gamma0_fraction"}
+AXES = {
+    "Cs": "C", "norms": "norm", "losses": "loss", "epsilons": "epsilon", "gamma0_fractions": "gamma0_fraction",
+}  # fmt: skip
 
 
 class SearchCV(BaseMKL):
@@ -182,7 +184,7 @@ class SearchCV(BaseMKL):
     def _points(self, base: BaseMKL, X: Any, y: np.ndarray) -> list[dict[str, Any]]:
         """Return the points to try: the grid, and its baselines where they are asked for."""
         axes = {AXES[name]: list(values) for name, values in self._axes().items()}
-        points = list(ParameterGrid({**axes, **self._default_axes(y)}))
+        points = list(ParameterGrid([{**grid, **axes} for grid in self._default_grids(y)]))
         own = self.get_params(deep=False)
         if not own.get("baselines"):
             return points
@@ -193,9 +195,9 @@ class SearchCV(BaseMKL):
         found = with_baselines(every, names, own.get("output_kernels") is None and not featured)
         return points + found[len(every) :]
 
-    def _default_axes(self, y: np.ndarray) -> dict[str, list[float]]:
-        """Return the axes of the grid that take the place of parameters that were not given."""
-        return {}
+    def _default_grids(self, y: np.ndarray) -> list[dict[str, list]]:
+        """Return the grids that take the place of parameters that were not given."""
+        return [{}]
 
     def _axes(self) -> dict[str, Any]:
         """The axes of the grid that were given."""
@@ -273,7 +275,7 @@ class SearchCV(BaseMKL):
         else:
             self.best_index_ = int(self.cv_results_["rank_test_score"].argmin())
         self.best_score_ = self.cv_results_["mean_test_score"][self.best_index_]
-        self.best_params_ = dict(points[self.best_index_])
+        self.best_params_ = dict(points[int(self.best_index_)])
         for name in set(AXES.values()) & set(self.get_params(deep=False)):
             setattr(self, f"{name}_", self.best_params_.get(name, getattr(job.base, name)))
         if getattr(self, "baselines", False):
@@ -350,7 +352,7 @@ def results_table(points: Sequence[Mapping[str, Any]], folds: Sequence[FoldResul
     for name in sorted({name for point in points for name in point}):
         # a value of its own type where the point has none, which is masked
         known = [point[name] for point in points if name in point]
-        column = np.full(len(points), known[0], np.array(known).dtype if name != "kernel" else object)
+        column = np.full(len(points), known[0], object if isinstance(known[0], str) else np.array(known).dtype)
         has = np.array([name in point for point in points])
         column[has] = known
         table[f"param_{name}"] = MaskedArray(column, mask=~has)

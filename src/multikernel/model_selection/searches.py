@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
@@ -21,25 +22,37 @@ from multikernel.estimators.validation import (
     check_parameters,
     check_targets,
 )
-from multikernel.losses import EpsilonInsensitive
 from multikernel.model_selection.search import SearchCV
 from multikernel.training.core import Fit
 from multikernel.training.publish import Model
 
-
-# costs of the default grid, and its norms: few kernels, and all useful ones (docs/accuracy.md)
-COSTS, NORMS = (0.1, 1.0, 10.0, 100.0, 1000.0), (1.0, 2.0)
 _OR_NONE = {
     name: replace(RULES[name], none=True, text=f"None or {RULES[name].text}") for name in ("C", "norm", "epsilon")
 }
+_LOSSES = {
+    task: replace(rule, none=True, text=f"None, {rule.text}")
+    for task, rule in (("classes", CLASSIFIER_RULES["loss"]), ("numbers", REGRESSOR_RULES["loss"]))
+}
 
 
-def default_axes(search: Any) -> dict[str, list[float]]:
-    """Return the costs where none were given, and the norms where nothing was."""
+def default_grids(
+    search: Any, losses: Sequence[str], Cs: Sequence[float] = (0.1, 1.0, 10.0, 100.0, 1000.0),
+    norms: Sequence[float] = (1.0, 2.0),
+) -> list[dict[str, list]]:  # fmt: skip
+    """Return a grid of costs where none were given and, where nothing was, of norms and losses (docs/accuracy.md)."""
     if search.C is not None or search.Cs is not None:
-        return {}
-    norms = {} if search.norm is not None or search.norms is not None else {"norm": list(NORMS)}
-    return {"C": list(COSTS), **norms}
+        return [{}]
+    grid = {"C": list(Cs)}
+    if search.norm is None and search.norms is None:
+        grid["norm"] = list(norms)
+        if search.loss is None and search.losses is None:
+            return [{**grid, "loss": [loss]} for loss in losses]
+    return [grid]
+
+
+def in_deviations(grid: dict[str, list], unit: float, tubes: Sequence[float] = (0.01, 0.1)) -> dict[str, list]:
+    """Return a grid with costs and tubes in a unit of the targets: the same for y and any multiple of it."""
+    return {**grid, "C": [C * unit for C in grid["C"]], "epsilon": [tube * unit for tube in tubes]}
 
 
 @documented
@@ -52,13 +65,14 @@ class MKLClassifierCV(SearchCV, ProbabilityFace):
     Parameters
     ----------
     <kernels>
-    Cs, norms : list of float or None, default=None
-        Axes of the grid; None for the one value of `C` or `norm` or, where these are None too, the default grid: the
-        costs 0.1, 1, 10, 100 and 1000, and the norms 1 and 2. Where costs are given and no norms, the norm is 1.
+    Cs, norms, losses : list or None, default=None
+        Axes of the grid; None for the one value of `C`, `norm` or `loss`. Where neither costs nor `C` are given, the
+        costs are 0.1, 1, 10, 100 and 1000; where nothing is given, the norms are 1 and 2 and the losses "hinge" and
+        "squared". What is left out otherwise is as in `MKLClassifier`.
     <baselines, search, n_jobs, checkpoint>
-    norm, C : float or None, default=None
-        As those of `MKLClassifier`, without effect where `norms` or `Cs` are given.
-    loss, multiclass, output_kernels, fit_intercept, normalize, psd, solver, tol, max_iter, class_weight
+    norm, C, loss : float, float, str or Loss, or None, default=None
+        As those of `MKLClassifier`, without effect where `norms`, `Cs` or `losses` are given.
+    multiclass, output_kernels, fit_intercept, normalize, psd, solver, tol, max_iter, class_weight
         As those of `MKLClassifier`.
     <probability>
     gram, memory_limit
@@ -67,8 +81,8 @@ class MKLClassifierCV(SearchCV, ProbabilityFace):
     Attributes
     ----------
     <search_results>
-    C_, norm_ : float
-        The cost and norm of the choice.
+    C_, norm_, loss_ : float, float, str or Loss
+        The cost, norm and loss of the choice.
     best_estimator_ : MKLClassifier
         Trained on all samples; its attributes (``weights_``, ``duality_gap_``, ...) and methods are also those of the
         search.
@@ -101,6 +115,7 @@ class MKLClassifierCV(SearchCV, ProbabilityFace):
     _on_device = True
 
     _base = MKLClassifier
+    _axis_rules = MappingProxyType({"loss": CLASSIFIER_RULES["loss"]})
 
     def __init__(
         self,
@@ -108,6 +123,7 @@ class MKLClassifierCV(SearchCV, ProbabilityFace):
         *,
         Cs=None,
         norms=None,
+        losses=None,
         baselines=True,
         cv=None,
         scoring=None,
@@ -115,7 +131,7 @@ class MKLClassifierCV(SearchCV, ProbabilityFace):
         error_score=np.nan,
         norm=None,
         C=None,
-        loss="hinge",
+        loss=None,
         multiclass="joint",
         output_kernels=None,
         fit_intercept=True,
@@ -138,10 +154,10 @@ class MKLClassifierCV(SearchCV, ProbabilityFace):
     _set = MKLClassifier._set
 
     def _check_base(self) -> None:
-        check_parameters(self, **CLASSIFIER_RULES, **_OR_NONE)
+        check_parameters(self, gram=CLASSIFIER_RULES["gram"], **_OR_NONE, loss=_LOSSES["classes"])
 
-    def _default_axes(self, y):
-        return default_axes(self)
+    def _default_grids(self, y):
+        return default_grids(self, ["hinge"] if self.output_kernels is not None else ["hinge", "squared"])
 
     def _check_y(self, X, y):
         y = check_targets(self, X, y)
@@ -164,22 +180,23 @@ class MKLRegressorCV(SearchCV, RegressorFace):
     Parameters
     ----------
     <kernels>
-    Cs, norms, epsilons : list of float or None, default=None
-        Axes of the grid; None for the one value of `C`, `norm` or `epsilon` or, where these are None too, the default
-        grid: the costs 0.1, 1, 10, 100 and 1000, the norms 1 and 2, and a tube of 0.1; with the loss
-        "epsilon_insensitive" costs and tube are multiplied by the standard deviation of y, so that the unit of y does
-        not matter. Where costs are given, what is left out is as in `MKLRegressor`.
+    Cs, norms, losses, epsilons : list or None, default=None
+        Axes of the grid; None for the one value of `C`, `norm`, `loss` or `epsilon`. Where neither costs nor `C` are
+        given, the costs are 0.1, 1, 10, 100 and 1000, and `epsilon` 0.01 and 0.1; where nothing is given, the norms are
+        1 and 2 and the losses "epsilon_insensitive" and "squared". With the former costs and epsilons of the default
+        grid are multiplied by the standard deviation of y, so that the unit of y does not matter. What is left out
+        otherwise is as in `MKLRegressor`.
     <baselines, search, n_jobs, checkpoint>
-    norm, C, epsilon : float or None, default=None
-        As those of `MKLRegressor`, without effect where `norms`, `Cs` or `epsilons` are given.
-    loss, fit_intercept, normalize, psd, solver, tol, max_iter, gram, memory_limit
+    norm, C, epsilon, loss : float, float, float, str or Loss, or None, default=None
+        As those of `MKLRegressor`, without effect where `norms`, `Cs`, `epsilons` or `losses` are given.
+    fit_intercept, normalize, psd, solver, tol, max_iter, gram, memory_limit
         As those of `MKLRegressor`.
 
     Attributes
     ----------
     <search_results>
-    C_, norm_, epsilon_ : float
-        The cost, norm and half width of the tube of the choice.
+    C_, norm_, epsilon_, loss_ : float, float, float, str or Loss
+        The cost, norm, half width of the tube and loss of the choice.
     best_estimator_ : MKLRegressor
         Trained on all samples; its attributes (``weights_``, ``duality_gap_``, ...) and methods are also those of the
         search.
@@ -210,6 +227,7 @@ class MKLRegressorCV(SearchCV, RegressorFace):
     _on_device = True
 
     _base = MKLRegressor
+    _axis_rules = MappingProxyType({"loss": REGRESSOR_RULES["loss"]})
 
     def __init__(
         self,
@@ -217,6 +235,7 @@ class MKLRegressorCV(SearchCV, RegressorFace):
         *,
         Cs=None,
         norms=None,
+        losses=None,
         epsilons=None,
         baselines=True,
         cv=None,
@@ -225,7 +244,7 @@ class MKLRegressorCV(SearchCV, RegressorFace):
         error_score=np.nan,
         norm=None,
         C=None,
-        loss="epsilon_insensitive",
+        loss=None,
         epsilon=None,
         fit_intercept=True,
         normalize="variance",
@@ -243,17 +262,18 @@ class MKLRegressorCV(SearchCV, RegressorFace):
         self._store(locals())
 
     def _check_base(self) -> None:
-        check_parameters(self, **REGRESSOR_RULES, **_OR_NONE)
+        check_parameters(self, gram=REGRESSOR_RULES["gram"], **_OR_NONE, loss=_LOSSES["numbers"])
 
-    def _default_axes(self, y):
-        axes = default_axes(self)
-        if "C" in axes and self.epsilon is None and self.epsilons is None:
-            axes["epsilon"] = [self._base().epsilon]
-        if self.loss == "epsilon_insensitive" or isinstance(self.loss, EpsilonInsensitive):
-            # the same grid for y and any multiple of it
-            unit = float(np.std(y)) or 1.0
-            axes = {name: [float(value * (1.0 if name == "norm" else unit)) for value in axes[name]] for name in axes}
-        return axes
+    def _default_grids(self, y):
+        grids = default_grids(self, ["squared"] if y.ndim > 1 else ["epsilon_insensitive", "squared"])
+        unit, given = float(np.std(y)) or 1.0, self.epsilon is not None or self.epsilons is not None
+        for j, grid in enumerate(grids):
+            loss = grid.get("loss", [self.loss or self._base().loss])[0]
+            if "C" in grid and loss == "epsilon_insensitive":
+                grids[j] = in_deviations(grid, unit)
+                if given:
+                    del grids[j]["epsilon"]
+        return grids
 
     def _check_y(self, X, y):
         return check_numbers(self, X, y)

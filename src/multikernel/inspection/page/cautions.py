@@ -111,7 +111,7 @@ def find_cautions(
     found = [
         *_certificate(last),
         *_leakage(model, X, _target_columns(y, is_classifier(last)), collinear),
-        *_copies(X_train, X_test),
+        *_copies(model, X_train, X_test),
         *_classes(last, y_test, y, imbalance),
         *_gaps(model, X_test),
         *_unstable(last, importance, unstable),
@@ -197,13 +197,21 @@ def _tells(values: np.ndarray, target: np.ndarray) -> float:
     return float(np.linalg.norm(target.T @ centred)) / size if size > 0 else 0.0
 
 
-def _copies(X_train: Any, X_test: Any) -> Iterator[Caution]:
-    if X_train is None or isinstance(X_test, (Views, KernelStack)) or sparse.issparse(X_test):
+def _copies(model: Any, X_train: Any, X_test: Any) -> Iterator[Caution]:
+    """Test samples that are training samples too, by all columns that the model can see."""
+    both = [X_train, X_test]
+    if all(hasattr(each, "iloc") and is_frame(each) for each in both):
+        from pandas.util import hash_pandas_object
+
+        used = getattr(model[0], "kinds", X_train.columns) if hasattr(model, "steps") else X_train.columns
+        shared = [name for name in used if name in X_train.columns and name in X_test.columns]
+        rows = [set(hash_pandas_object(each[shared], index=False).tolist()) for each in both] if shared else [set()]
+    elif all(isinstance(each, np.ndarray) and each.ndim == 2 and each.dtype.kind in "biuf" for each in both):
+        # the sum makes minus zero zero
+        rows = [{row.tobytes() for row in np.asarray(each, float) + 0.0} for each in both]
+    else:
         return
-    rows = [
-        {tuple(row) for row in np.asarray(each, object).tolist()} for each in (X_train, X_test) if np.ndim(each) == 2
-    ]
-    if len(rows) == 2 and (same := len(rows[0] & rows[1])):
+    if same := len(set.intersection(*rows)):
         words = "1 test sample is" if same == 1 else f"{same} test samples are"
         yield Caution(
             "leakage", f"{words} also among the training samples, in all columns.",

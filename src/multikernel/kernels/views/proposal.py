@@ -34,7 +34,7 @@ def make_views(data: Any, groups: Any = None, *, verbose: bool = True) -> Views:
     ============= ============================================= ============================= =======================
     numeric       numbers                                       mean 0, variance 1            Gaussians, linear
     binary        zeros and ones only                           none                          Tanimoto, linear
-    counts        whole numbers, most of them zero              tf-idf, length 1              Gaussian, linear
+    counts        whole numbers, most zero, some in each column tf-idf, length 1              Gaussian, linear
     dense counts  the same, with missing values                 log(1 + x), then as numeric   Gaussians, linear
     categorical   columns of a data frame that are no numbers   a column for each category    Gaussians, linear
     mixed         categories and numbers                        both of these                 Gaussians, linear
@@ -43,8 +43,8 @@ def make_views(data: Any, groups: Any = None, *, verbose: bool = True) -> Views:
     kernel        a KernelStack                                 none                          each of its kernels
     ============= ============================================= ============================= =======================
 
-    Gaussians have half, once and twice the median distance as their length. The weighted degree kernel is proposed
-    where all sequences have one length.
+    Gaussians have a quarter, half, once, twice and four times the median distance as their length. The weighted degree
+    kernel is proposed where all sequences have one length.
 
     Parameters
     ----------
@@ -67,8 +67,8 @@ def make_views(data: Any, groups: Any = None, *, verbose: bool = True) -> Views:
     >>> from multikernel import make_views
     >>> table = pd.DataFrame({"age": [50, 61], "stage": ["I", "I"], "dna": ["ACGT", "AGGT"]})
     >>> views = make_views(table)
-    numbers     numeric      1 column  mean 0, variance 1       rbf(0.5), rbf, rbf(2), linear
-    categories  categorical  1 column  one column per category  rbf(0.5), rbf, rbf(2), linear
+    numbers     numeric      1 column  mean 0, variance 1       rbf(0.25), rbf(0.5), rbf, rbf(2), rbf(4), linear
+    categories  categorical  1 column  one column per category  rbf(0.25), rbf(0.5), rbf, rbf(2), rbf(4), linear
     dna         sequence     texts     none                     spectrum, weighted_degree
     """
     if verbose not in (True, False):
@@ -153,7 +153,7 @@ def _kind_of_texts(values: Any) -> str:
 def _propose(view: View) -> View:
     """Return the view with its kind, an encoder and kernels."""
     samples = view.samples
-    widths, gaussian = [RBF(factor=0.5), RBF(), RBF(factor=2.0)], [RBF()]
+    widths, gaussian = [RBF(factor=factor) for factor in (0.25, 0.5, 1.0, 2.0, 4.0)], [RBF()]
     if isinstance(samples, KernelStack):
         return replace(view, kind="kernel", kernels=[Stacked(name) for name in samples.names])
     if hasattr(samples, "iloc"):
@@ -171,7 +171,9 @@ def _propose(view: View) -> View:
     whole = len(values) > 0 and values.min() >= 0 and not np.any(values % 1)
     if whole and values.max() <= 1:
         return replace(view, kind="binary", kernels=[Tanimoto(), Linear()])
-    if whole and values.max() > 2 and 2 * np.count_nonzero(values) < np.prod(samples.shape):
+    # a column of numbers, such as an amount beside indicators of categories, has no zeros
+    most = np.max((samples != 0).sum(axis=0))
+    if whole and values.max() > 2 and 2 * np.count_nonzero(values) < np.prod(samples.shape) and most < samples.shape[0]:
         if not view.gaps():
             return replace(view, kind="counts", encoder=TermEncoder(), kernels=[*gaussian, Linear()])
         return replace(view, kind="dense counts", encoder=ColumnEncoder(logarithm=True), kernels=[*widths, Linear()])
