@@ -78,6 +78,17 @@ def test_kernels_belong_to_views(kernels, views):
     assert list(MKLClassifier(kernels).fit(X, TWO).by_view()["view"]) == views
 
 
+def test_views_of_tables_and_names_with_brackets():
+    data = {"rna": X[:, :2], "age": X[:, 2:]}
+    for kernels in ("rbf", Linear(), {"rna": rbf_family(), "age": Linear()}):
+        assert list(MKLClassifier(kernels).fit(data, TWO).by_view()["view"]) == ["rna", "age"]
+    named = [("dose[mg]", Linear(), [0]), ("size[cm]", rbf_family(), [1, 2]), RBF()]
+    assert list(MKLClassifier(named).fit(X, TWO).by_view()["view"]) == ["dose[mg]", "size[cm]", "all columns"]
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(X, columns=["a", "b", "c", "d"])
+    assert list(MKLClassifier({"a": Linear(), "b": "rbf"}).fit(frame, TWO).by_view()["view"]) == ["a", "b"]
+
+
 def test_precomputed_kernels_are_views():
     stack = stack_kernels({"rna: wide": X @ X.T, "rna: near": np.eye(60), "age": np.outer(X[:, 2], X[:, 2])})
     assert list(MKLClassifier("precomputed").fit(stack, TWO).by_view()["view"]) == ["rna", "age"]

@@ -1,6 +1,7 @@
 """Importance of views: the drops of models trained without them, the intervals, and what is refused."""
 
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ from multikernel import (
 )
 from multikernel.inspection import trials as engine
 from multikernel.inspection import view_importance
-from multikernel.inspection.view_importance import _bootstrap, _margins, _strata
+from multikernel.inspection.view_importance import _bootstrap, _margins, _strata, verdict
 from multikernel.kernels import RBF, Linear, Spectrum, rbf_family
 
 RNG = np.random.default_rng(0)
@@ -216,8 +217,6 @@ def test_without_pandas_and_in_words(monkeypatch):
     assert "Cross-validated accuracy of the whole model" in text and "90 % intervals from 3 bootstraps" in text
     assert [line.split()[0] for line in text.splitlines()[1:4]] == found.names.tolist()
     assert "no interval" in str(without)
-    from multikernel.inspection.view_importance import verdict
-
     assert verdict(-0.2, -0.1) == "the model is better without it"
 
 
@@ -250,6 +249,19 @@ def test_ctrl_c_keeps_what_is_finished(monkeypatch):
     with pytest.raises(KeyboardInterrupt) as stop:
         quick(model)
     assert not hasattr(stop.value, "importance")
+
+
+def test_a_training_that_was_interrupted_is_no_result(monkeypatch):
+    original = engine.train
+
+    def stopped(*arguments):
+        fit = original(*arguments)
+        return replace(fit, solutions=tuple(replace(each, status="interrupted") for each in fit.solutions))
+
+    model = MKLClassifier(VIEWS).fit(X, TWO)
+    monkeypatch.setattr(engine, "train", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        quick(model)
 
 
 def test_progress_is_shown_on_stderr(capsys):

@@ -63,6 +63,28 @@ def test_starts_change_the_work_and_not_the_answer():
     assert [solution.status for solution in pairs.solutions] == ["converged"] * 3
 
 
+@pytest.mark.parametrize("stacked", [False, True])
+def test_some_of_the_kernels_are_those_alone(stacked):
+    data = stack_kernels([X[:, :2] @ X[:, :2].T, X[:, 2:] @ X[:, 2:].T, X @ X.T]) if stacked else X
+    whole = prepare(KERNELS, data, None, SETTINGS)
+    left = np.array([0, 2])
+    part = whole.take_kernels(left)
+    some = data.take_kernels(left) if stacked else data
+    alone = prepare([KERNELS[0], KERNELS[2]], some, None, SETTINGS)
+    assert part.names == alone.names
+    models = [publish(train(each, spec(), SETTINGS)) for each in (part, alone)]
+    np.testing.assert_array_equal(models[0].weights, models[1].weights)
+    np.testing.assert_allclose(models[0].expansion.evaluate(data), models[1].expansion.evaluate(some), atol=1e-10)
+    # the expansion has the numbers of the whole; the source of the part its own
+    together = evaluate_together(whole.source, [models[0].expansion], data, None)[0]
+    np.testing.assert_allclose(together, models[1].expansion.evaluate(some), atol=1e-10)
+    for (k, K, _), (_, other, _) in zip(
+        part.source.blocks(data, [0, 1], False), alone.source.blocks(some, [0, 1], False), strict=True
+    ):
+        assert k in (0, 1)
+        np.testing.assert_array_equal(K, other)
+
+
 def test_the_mean_of_folds_is_a_feasible_start():
     rows = [np.flatnonzero(np.arange(60) % 3 != k) for k in range(3)]
     fits = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,8 @@ def views_of(estimator: Any) -> list[str]:
     It is the name of an entry (name, kernel, columns) or of a view of `Views`; of other kernels what `view_of` finds in
     their names: a group, a column, or the part before the colon. A precomputed kernel is a view of its own.
     """
-    given = {name for name, _ in estimator._named_kernels}
+    by_view = isinstance(estimator.kernels, Mapping)
+    given = set(estimator.kernels) if by_view else {name for name, _ in estimator._named_kernels}
     if hasattr(estimator, "missing_in_"):
         # the samples were `Views`
         given |= set(estimator.feature_names_in_)

@@ -17,8 +17,8 @@ over the folds:
 
 The variance of the B drops alone would be far too wide: for a view without any effect most of it is R^2. Folds share
 most of their training samples, which makes R^2 / k small; bootstraps hold samples several times, which makes R^2 large.
-How often intervals hold the truth is measured by benchmarks/intervals.py, which also chose this form: the correction of
-Nadeau and Bengio, R^2 (1 / k + test / train), held it more often than asked for.
+On planted problems such as those of benchmarks/intervals.py, 90 % intervals of this form held the truth in 91 % of
+cases; with the correction of Nadeau and Bengio, R^2 (1 / k + test / train), in 94 %.
 """
 
 from __future__ import annotations
