@@ -83,7 +83,7 @@ def test_models_saved_from_python(tmp_path):
 @pytest.mark.parametrize(("arguments", "match"), [
     (["--target", "outcome"], "The column 'outcome' is not in"),
     (["--out", "no/such/folder/page.html"], "The option --out must be a file in an existing folder"),
-    (["--confidence", "1.5"], "The 'confidence' parameter of report must be between 0 and 1"),
+    (["--confidence", "1.5"], "The 'confidence' parameter of report must be a number between 0 and 1"),
     (["--train", "missing.csv"], "The file 'missing.csv' does not exist"),
 ])  # fmt: skip
 def test_bad_options_end_in_one_sentence(arguments, match, folder):

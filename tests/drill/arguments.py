@@ -18,17 +18,18 @@ NAN, NOTHING, WORD = float("nan"), object(), "no such word"
 # what no parameter of the library may be, but for the few that take one of these
 BAD = (NOTHING, NAN, 1j, WORD)
 TAKES = {("error_score", NAN), ("error_score", -1), ("names", WORD), ("coef0", -1), ("value", -1), ("constant", -1),
-         ("margin", -1),
+         ("margin", -1), ("title", WORD), ("recipe", WORD),
          ("slope", -1), ("groups", WORD)}  # fmt: skip
 # other names of a parameter in sentences, some of them those of NumPy and scikit-learn
 ALIASES = {
     "random_state": "seed", "k1": "kernel", "k2": "kernel", "steps": "normalize", "model": "estimator",
     "dtype": "data type",
     "spec": "kernel", "function": "kernel", "cost": "--C", "kernels": "kernel", "Cs": "'C'", "target": "column",
-    "data": "file",
+    "data": "file", "train": "file", "hold_out": "--hold-out",
 }  # fmt: skip
 # arguments that have no default, by their names in all callables, or by callable
 ARGUMENTS: dict[str, Any] = {
+    "X_test": X, "y_test": Y,
     "X": X, "y": Y, "stack": STACK, "kernel": kernels.RBF(), "k1": kernels.RBF(), "k2": kernels.Linear(), "exponent": 2,
     "function": lambda A, B: A @ B.T, "groups": [[0, 1], [2, 3]], "steps": "cosine", "spec": [kernels.RBF()],
     "n_classes": 3,

@@ -43,7 +43,7 @@ def parameters(call: Callable) -> list[inspect.Parameter]:
 
 def bad_values(parameter: inspect.Parameter) -> list[Any]:
     """Return values that a parameter must not have."""
-    if parameter.name == "results":
+    if parameter.name in ("results", "path"):
         return [value for value in BAD if value is not WORD]  # a word may name a file
     # a number whose default is not negative must not be negative
     number = isinstance(parameter.default, int | float) and not isinstance(parameter.default, bool)
@@ -55,7 +55,8 @@ def with_arguments(call: Callable, name: str, value: Any) -> Any:
     needed = [p.name for p in parameters(call) if p.default is p.empty]
     own = OWN_ARGUMENTS.get(call.__name__, {})
     if "model" in needed and "model" not in own:
-        own = {"model": make("M3KClassifier").fit(X, Y) if "report" in call.__name__ else sequence_model()}
+        on_numbers = any(word in call.__name__ for word in ("report", "cautions"))
+        own = {"model": fitted_on_numbers() if on_numbers else sequence_model()}
     found = call(**{**{each: ARGUMENTS.get(each) for each in needed}, **own, name: value})
     # kernels look at their parameters when they are fitted
     for kernel in found if isinstance(found, list) else [found]:
@@ -77,6 +78,12 @@ def fit_one(kernel) -> None:
         kernel.fit(samples)(samples)
     else:
         MKLClassifier([kernel]).fit(samples, Y)
+
+
+@cache
+def fitted_on_numbers():
+    """Return a model of numbers, which can be reported."""
+    return make("M3KClassifier").fit(X, Y)
 
 
 @cache
@@ -110,9 +117,10 @@ def fitted(name: str):
 
 
 # arguments without a name, in their order
-POSITIONAL = {"compare": ("data",), "fit": ("data",), "predict": ("model", "data"), "inspect": ("model",)}
+POSITIONAL = {"compare": ("data",), "fit": ("data",), "predict": ("model", "data"), "inspect": ("model",),
+              "report": ("model", "data")}  # fmt: skip
 # options of a path that any word may name
-PATHS = ("output", "out", "checkpoint")
+PATHS = ("output", "out", "checkpoint", "title")
 
 
 @cache
@@ -130,7 +138,7 @@ def run_command(command: str, declared: tuple, parameter: str, value: str) -> No
     with tempfile.TemporaryDirectory() as folder:
         good = {"data": Path(folder) / "table.csv", "model": Path(folder) / "model.mk"}
         good["data"].write_text("a,y\n" + "".join(f"{x},{y}\n" for x, y in zip(X[:, 0], Y, strict=True)))
-        if command in ("predict", "inspect"):
+        if command in ("predict", "inspect", "report"):
             good["model"].write_bytes(saved_model())
         arguments = [value if name == parameter else str(good[name]) for name in POSITIONAL.get(command, ())]
         options = [] if parameter in good else [*declared, value]
@@ -172,6 +180,8 @@ def subjects() -> list[tuple[str, Callable[[str, Any], Any], str, list[Any]]]:
             found += [(name, partial(with_arguments, call), p.name, bad_values(p)) for p in parameters(call)]
     for command in app.registered_commands:
         for p in parameters(command.callback):
+            if p.name == "context":
+                continue
             declared = p.default.param_decls or (f"--{p.name}",)
             numbers = ["nan", "-1"] if "int" in str(p.annotation) or "float" in str(p.annotation) else []
             if p.annotation != "bool" and p.name not in PATHS:
@@ -194,7 +204,7 @@ def case(rng):
             # sentences about samples are those of scikit-learn, of several lines and without the name
             lacks = (
                 None
-                if parameter in (*BAD_SAMPLES, "groups", "sequences")
+                if parameter in (*BAD_SAMPLES, "X_test", "X_train", "groups", "sequences")
                 else unclear(error, parameter, ALIASES.get(parameter, parameter))
             )
             return label, lacks and f"{tells}: {lacks}"

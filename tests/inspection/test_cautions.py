@@ -64,6 +64,21 @@ def test_columns_of_frames_views_and_regression():
     assert "alone tells the target" in caution.text
 
 
+def test_bad_parameters_are_named():
+    model = MKLClassifier(PAIR).fit(X[:N], Y[:N])
+    for options, words in (
+        ({"collinear": -1.0}, "The 'collinear' parameter of find_cautions must be a number of at least 0"),
+        ({"few": 0.5}, "The 'few' parameter"),
+        ({"importance": 1}, "The 'importance' parameter"),
+        ({"X_train": X}, "needs both 'X_train' and 'y_train'"),
+        ({"X_train": X, "y_train": Y[:3]}, "The 'y_train' parameter"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            find_cautions(model, X[N:], Y[N:], **options)
+    with pytest.raises(ValueError, match="2 features"):
+        find_cautions(model, X[N:, :2], Y[N:])
+
+
 def test_samples_on_both_sides():
     samples = X.copy()
     samples[N] = samples[3]
@@ -100,7 +115,7 @@ def test_kernels_that_are_alike_or_too_narrow():
     (caution,) = found(model=MKLClassifier(family))
     assert "3 pairs of kernels from the same view are nearly the same: for example" in caution.text
     narrow = MKLClassifier([("u", Linear(), [0, 1]), ("n", RBF(gamma=1e6), [2])])
-    assert kinds(model=narrow, misleading=-np.inf) == ["narrow"]
+    assert kinds(model=narrow, misleading=0.0) == ["narrow"]
     assert kinds(model=MKLClassifier(copies), collinear=1.1) == []
     stack = stack_kernels([X @ X.T, 2.0 * X @ X.T])
     assert "collinear" in kinds(stack, model=MKLClassifier("precomputed"))

@@ -192,11 +192,21 @@ def test_what_cannot_be_reported_is_said(search, tmp_path):
     y = CLASSES[TEST]
     with pytest.raises(ValueError, match=r"must be a fitted estimator of multikernel, or a Pipeline.* Got SVC instead"):
         report(SVC(), X[TEST], y)
+    with pytest.raises(ValueError, match=r"The 'y_test' parameter of report must be a target for each of 50 samples"):
+        report(search, X[TEST], y[:3])
+    with pytest.raises(ValueError, match="The 'importance' parameter of report must be what view_importance returns"):
+        report(search, X[TEST], y, importance=3)
+    with pytest.raises(ValueError, match="The 'title' parameter of report must be a text or None"):
+        report(search, X[TEST], y, title=3)
+    with pytest.raises(ValueError, match="The 'path' parameter of report must be the name of a file or None"):
+        report(search, X[TEST], y, path=3)
     with pytest.raises(ValueError, match="needs both 'X_train' and 'y_train'"):
         report(search, X[TEST], y, X_train=X)
-    with pytest.raises(ValueError, match=r"The 'confidence' parameter of report must be between 0 and 1. Got 2"):
+    with pytest.raises(
+        ValueError, match=r"The 'confidence' parameter of report must be a number between 0 and 1. Got 2"
+    ):
         report(search, X[TEST], y, confidence=2)
-    with pytest.raises(ValueError, match="The 'path' parameter of report must be in an existing folder"):
+    with pytest.raises(ValueError, match="The 'path' parameter of report must be a file in an existing folder"):
         Report("", [], None, None, []).save(tmp_path / "no" / "page.html")
 
 

@@ -358,3 +358,20 @@ def test_values_below_the_normal_numbers_count_as_zero(steps, gram):
     with pytest.warns(UserWarning, match="constant on the training samples"):
         model = MKLClassifier([Linear()], normalize=steps, gram=gram).fit(1e-160 * X, X[:, 0] > 0)
     assert np.isfinite(model.decision_function(1e-160 * X)).all()
+
+
+def test_many_names_are_found_in_one_pass_over_the_columns():
+    class Frame:
+        """Counts how often its names are asked for."""
+
+        ndim, shape, asked = 2, (3, 500), 0
+
+        @property
+        def columns(self):
+            self.asked += 1
+            return [f"c{j}" for j in range(500)]
+
+    frame = Frame()
+    assert resolve_columns([f"c{j}" for j in range(499, -1, -1)], frame) == tuple(range(499, -1, -1))
+    assert frame.asked < 10
+    assert resolve_columns(["c49*", "c3"], frame) == (49, *range(490, 500), 3)

@@ -162,7 +162,7 @@ def fit(
     keep: str = typer.Option("", help="Columns that are used although they look like an index or an id."),
     standardize: bool = typer.Option(True, help="Bring columns of numbers to mean zero and variance one."),
     hold_out: float = typer.Option(
-        0.0, help="Share of the samples to keep aside for the report; written beside the model."
+        0.0, "--hold-out", help="Share of the samples to keep aside for the report; written beside the model."
     ),
     out: Path | None = typer.Option(None, help="The file of the model, such as model.mk."),
     float32: bool = typer.Option(False, "--float32", help="Save in half the space."),
@@ -251,7 +251,7 @@ def report(
     bootstraps: int = typer.Option(50, min=0, help="Bootstraps behind the intervals of the importance."),
     confidence: float = typer.Option(0.9, help="Confidence of the intervals."),
     seed: int = typer.Option(0, min=0, help="Seed of the bootstraps."),
-    jobs: int | None = typer.Option(None, help="Folds and bootstraps at once."),
+    jobs: int | None = typer.Option(None, min=1, help="Folds and bootstraps at once."),
     as_json: bool = JSON,
     quiet: bool = QUIET,
     config: Path | None = CONFIG,

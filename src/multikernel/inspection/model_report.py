@@ -15,13 +15,13 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import is_classifier, is_outlier_detector
-from sklearn.utils.validation import check_is_fitted
 
 import multikernel
-from multikernel.estimators.base import BaseMKL
 from multikernel.inspection.page import sections
 from multikernel.inspection.page.cautions import Caution, find_cautions
+from multikernel.inspection.page.given import check_importance, checked_model, checked_targets
 from multikernel.inspection.page.score_section import Scores, score_classes, score_numbers, scores_section
+from multikernel.inspection.trials import check_count, check_share, check_work, generator
 from multikernel.inspection.view_importance import ViewImportance, view_importance
 
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "numba")
@@ -56,9 +56,7 @@ class Report:
 
     def save(self, path: str | os.PathLike) -> Path:
         """Write the page to a file; return its path."""
-        target = Path(path)
-        if not target.parent.is_dir():
-            raise ValueError(f"The 'path' parameter of report must be in an existing folder. Got '{target}' instead.")
+        target = _checked_path(path)
         target.write_text(self.html, encoding="utf-8")
         return target
 
@@ -130,19 +128,22 @@ def report(
     >>> found.scores.values["accuracy"] == model.score(X[80:], y[80:]), found.importance.names[0]
     (True, np.str_('a'))
     """
-    last = model[-1] if hasattr(model, "steps") else model
-    if not isinstance(last, BaseMKL):
-        raise ValueError(
-            "The 'model' parameter of report must be a fitted estimator of multikernel, or a Pipeline that ends in "
-            f"one. Got {type(last).__name__} instead."
-        )
-    check_is_fitted(last)
+    owner = "report"
+    last, before = checked_model(owner, model)
+    y_test = checked_targets(owner, "y_test", X_test, y_test)
     if (X_train is None) != (y_train is None):
-        raise ValueError("report needs both 'X_train' and 'y_train', or neither of them. Got one.")
-    if not 0 < confidence < 1:
-        raise ValueError(f"The 'confidence' parameter of report must be between 0 and 1. Got {confidence!r} instead.")
+        raise ValueError(f"{owner} needs both 'X_train' and 'y_train', or neither of them. Got one.")
+    check_importance(owner, importance)
+    check_share(owner, "confidence", confidence)
+    check_count(owner, "n_bootstraps", n_bootstraps, 0)
+    check_work(owner, n_jobs, verbose)
+    generator(owner, random_state)
+    for name, text in (("title", title), ("recipe", recipe)):
+        if text is not None and not isinstance(text, str):
+            raise ValueError(f"The '{name}' parameter of {owner} must be a text or None. Got {text!r} instead.")
+    if path is not None:
+        _checked_path(path)
     if importance is None and X_train is not None and hasattr(getattr(last, "_base", last), "_spec"):
-        before = model[:-1] if hasattr(model, "steps") and len(model.steps) > 1 else None
         importance = view_importance(
             last, X_train if before is None else before.transform(X_train), y_train, confidence=confidence,
             n_bootstraps=n_bootstraps, n_jobs=n_jobs, random_state=random_state, verbose=verbose,
@@ -171,6 +172,15 @@ def report(
     if path is None:
         return found
     return Report(html, lines, scores, importance, cautions, found.save(path))
+
+
+def _checked_path(path: Any) -> Path:
+    """Return the path of a page, or raise one sentence before anything is computed."""
+    if not isinstance(path, (str, os.PathLike)) or not os.fspath(path):
+        raise ValueError(f"The 'path' parameter of report must be the name of a file or None. Got {path!r} instead.")
+    if not Path(path).parent.is_dir() or Path(path).is_dir():
+        raise ValueError(f"The 'path' parameter of report must be a file in an existing folder. Got '{path}' instead.")
+    return Path(path)
 
 
 def _page(title: str, subtitle: str, parts: list) -> str:

@@ -7,6 +7,7 @@ positions to any samples.
 
 from __future__ import annotations
 
+from collections import Counter
 from fnmatch import fnmatchcase
 from typing import Any, TypeAlias
 
@@ -222,7 +223,15 @@ def resolve_columns(columns, X, owner: str = "the kernel") -> tuple[int, ...] | 
                 )
             positions = [i for i, wanted in enumerate(chosen) if wanted]
         else:
-            positions = [at for c in chosen for at in _matching(c, X) or [_position(c, X, d, owner)]]
+            # names that occur once, so that many of them are found in one pass over the columns
+            named = list(X.columns) if hasattr(X, "columns") and any(isinstance(c, str) for c in chosen) else []
+            counts = Counter(name for name in named if isinstance(name, str))
+            known = {name: [i] for i, name in enumerate(named) if counts[name] == 1}
+            positions = [
+                at
+                for c in chosen
+                for at in (isinstance(c, str) and known.get(c)) or _matching(c, X) or [_position(c, X, d, owner)]
+            ]
     if not positions:
         raise ValueError(f"The columns of {owner} must be at least one column. Got none.")
     return tuple(positions)

@@ -13,12 +13,16 @@ from sklearn.utils.validation import _num_samples
 
 from multikernel.estimators.baselines.kernel_products import kernel_products
 from multikernel.estimators.reporting import FINISHED
+from multikernel.estimators.validation import check_samples
 from multikernel.estimators.weights_table import view_columns, views_of
 from multikernel.gram.dense import DenseGram
 from multikernel.gram.stack import KernelStack
 from multikernel.inspection.columns import known_values, why_not
 from multikernel.inspection.compare import evaluate
+from multikernel.inspection.page.given import check_importance, checked_model, checked_targets
+from multikernel.inspection.trials import check_count
 from multikernel.inspection.weights_display import fold_weights
+from multikernel.kernels.base import is_real
 from multikernel.kernels.inputs import is_frame, take_rows
 from multikernel.kernels.views.views import Views
 from multikernel.threads import ROWS
@@ -105,9 +109,23 @@ def find_cautions(
     >>> [each.kind for each in find_cautions(model, X[60:], y[60:], X_train=X[:60], y_train=y[:60])]
     ['leakage']
     """
-    last = model[-1] if hasattr(model, "steps") else model
-    before = model[:-1] if hasattr(model, "steps") and len(model.steps) > 1 else None
-    X, y = (X_test, y_test) if X_train is None or y_train is None else (X_train, y_train)
+    owner = "find_cautions"
+    last, before = checked_model(owner, model)
+    y_test = checked_targets(owner, "y_test", X_test, y_test)
+    check_samples(last, X_test if before is None else before.transform(X_test), reset=False)
+    if (X_train is None) != (y_train is None):
+        raise ValueError(f"{owner} needs both 'X_train' and 'y_train', or neither of them. Got one.")
+    X, y = X_test, y_test
+    if X_train is not None:
+        X, y = X_train, checked_targets(owner, "y_train", X_train, y_train)
+    check_importance(owner, importance)
+    check_count(owner, "few", few, 0)
+    limits = {"collinear": collinear, "unstable": unstable, "misleading": misleading, "imbalance": imbalance}
+    for name, value in limits.items():
+        if not is_real(value) or not value >= 0:
+            raise ValueError(
+                f"The '{name}' parameter of {owner} must be a number of at least 0. Got {value!r} instead."
+            )
     found = [
         *_certificate(last),
         *_leakage(model, X, _target_columns(y, is_classifier(last)), collinear),

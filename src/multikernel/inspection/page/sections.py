@@ -192,7 +192,9 @@ def _kernels(last: Any) -> Html:
                     "Weights and contributions of the kernels, the largest weights first.",
                     _weight_tips(display))  # fmt: skip
     label = f"All {len(last.kernel_names_)} kernels with weights and contributions"
-    return tag("details", tag("summary", label), drawn, table("Kernels", heads, [row[2] for row in rows]))
+    return tag(
+        "details", tag("summary", label), drawn, table(f"Kernels ({len(rows)})", heads, [row[2] for row in rows])
+    )
 
 
 def _mean_weights(last: Any) -> tuple[list[str], np.ndarray, np.ndarray]:
