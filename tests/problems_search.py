@@ -29,7 +29,7 @@ def cosine_of(A, B):
 
 def compare(ours, samples, y, *, atol=1e-6, **fit):
     """Fit both searches with the same parameters; the tables, the choice and the refitted model must agree."""
-    axes = {"Cs": "C", "norms": "norm", "epsilons": "epsilon"}
+    axes = {"Cs": "C", "norms": "norm", "losses": "loss", "epsilons": "epsilon"}
     ours = ours.set_params(baselines=False)
     own = ours.get_params(deep=False)
     grid = {axis: own[name] for name, axis in axes.items() if own.get(name) is not None}

@@ -51,7 +51,7 @@ def selection(name: str) -> Work:
     from multikernel import MKLClassifierCV
 
     kernels, X, y = selection.workload(name)
-    return fits(MKLClassifierCV(kernels, Cs=selection.CS, cv=3), X, y)
+    return fits(MKLClassifierCV(kernels, Cs=selection.CS, cv=3, baselines=False), X, y)
 
 
 def joint(n: int = 1000, classes: int = 5, model: str = "MKLClassifier", **options) -> Work:

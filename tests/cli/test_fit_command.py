@@ -131,6 +131,10 @@ def test_the_config_file_and_checkpoints(folder, tmp_path):
     arguments = ["fit", folder / "data.csv", "--config", tmp_path / "fit.toml", "--quiet", "--out", out, "--resume"]
     report = json.loads(run(*arguments).stdout)
     assert report["chosen"] == {"C": 1.0, "norm": 2.0} and list(report["columns"]) == ["rna"]
+    assert report["mix_gain"] is None
+    report = json.loads(run(*arguments, "--baselines").stdout)
+    assert report["chosen"] == {"C": 1.0, "kernel": "rna: rbf(2)"}
+    assert report["mix_gain"].endswith("the search chose the kernel 'rna: rbf(2)' alone.")
     assert not (tmp_path / "model.mk.state").exists()
     assert json.loads(run(*arguments, "--C", "10").stdout)["chosen"]["C"] == 10.0
     (tmp_path / "fit.json").write_text('{"targett": "y"}')

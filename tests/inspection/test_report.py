@@ -12,7 +12,14 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from multikernel import MKLClassifier, MKLClassifierCV, MKLOneClass, MKLRegressor, TwoStageClassifier
+from multikernel import (
+    MKLClassifier,
+    MKLClassifierCV,
+    MKLOneClass,
+    MKLRegressor,
+    TwoStageClassifier,
+    UFOMKLClassifier,
+)
 from multikernel.inspection import Report, report, view_importance
 from multikernel.inspection.page.html import Html, join, number, table, tag
 from multikernel.inspection.page.score_section import names_of
@@ -136,7 +143,7 @@ def test_without_training_samples_weights_are_shown(search):
     page = Page(found.html)
     assert found.importance is None and "was not computed" in found.html
     views = search.by_view()
-    assert page.numbers["view.0.weight"] == pytest.approx(views["weight"][0])
+    assert page.numbers["view.0.weight"] == pytest.approx(max(views["weight"]))
     assert not found.cautions or all(each.text for each in found.cautions)
 
 
@@ -186,6 +193,27 @@ def test_pipelines_baselines_and_detectors():
     assert report(detector, X[TEST], inside, None).scores.values["accuracy"] == np.mean(
         detector.predict(X[TEST]) == inside
     )
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_views_tiny_classes_and_models_of_other_kinds():
+    tables = {"a": X[:, :2], "b": X[:, 2:]}
+    train, test = ({name: each[rows] for name, each in tables.items()} for rows in (TRAIN, TEST))
+    model = MKLClassifier("rbf").fit(train, CLASSES[TRAIN])
+    found = report(model, test, CLASSES[TEST], None, X_train=train, y_train=CLASSES[TRAIN], n_bootstraps=2)
+    assert set(found.importance.names) == {"a", "b"}
+    assert found.scores.values["accuracy"] == model.score(test, CLASSES[TEST])
+    few = np.array(["u"] * 3 + ["v"] * 9)
+    model = MKLClassifier(KERNELS).fit(X[:12], few)
+    found = report(model, X[12:24], few, None, X_train=X[:12], y_train=few, n_bootstraps=2)
+    assert found.importance is not None and "small" in [each.kind for each in found.cautions]
+    alone = np.array(["u"] + ["v"] * 11)
+    model = MKLClassifier(KERNELS).fit(X[:12], alone)
+    assert report(model, X[12:24], alone, None, X_train=X[:12], y_train=alone).importance is None
+    online = UFOMKLClassifier(KERNELS).fit(X[TRAIN], CLASSES[TRAIN])
+    assert "certificate" in Page(report(online, X[TEST], CLASSES[TEST], None).html).ids
+    flat = MKLRegressor(KERNELS).fit(X[TRAIN], np.ones(100))
+    assert "misleading" not in [each.kind for each in report(flat, X[TEST], np.ones(50), None).cautions]
 
 
 def test_what_cannot_be_reported_is_said(search, tmp_path):

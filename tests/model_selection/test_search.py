@@ -158,7 +158,7 @@ def test_every_parameter_of_the_base_estimator():
         # nobody wants to watch every fit of every fold
         del wanted["callback"]
         # what the grid decides
-        for name in {"C", "norm", "epsilon"} & set(wanted):
+        for name in {"C", "norm", "loss", "epsilon"} & set(wanted):
             assert own[name] is None
             del wanted[name]
         assert {name: own[name] for name in wanted} == wanted

@@ -134,7 +134,9 @@ def run_fit(
         "score_name": scoring or ("accuracy" if found == "classification" else "r2"),
         "score_error": float(model.cv_results_["std_test_score"][model.best_index_] / np.sqrt(cv)),
         "chosen": {
-            name: value if isinstance(value, str) else float(value) for name, value in model.best_params_.items()
+            # JSON has no infinity, the norm of the plain sum
+            name: str(value) if isinstance(value, str) or np.isinf(value) else float(value)
+            for name, value in model.best_params_.items()
         },
         "mix_gain": None if getattr(model, "mix_gain_", None) is None else str(model.mix_gain_),
         **describe(model),

@@ -15,14 +15,16 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import is_classifier, is_outlier_detector
+from sklearn.model_selection import check_cv
 
 import multikernel
 from multikernel.inspection.page import sections
 from multikernel.inspection.page.cautions import Caution, find_cautions
-from multikernel.inspection.page.given import check_importance, checked_model, checked_targets
+from multikernel.inspection.page.given import as_samples_of, check_importance, checked_model, checked_targets
 from multikernel.inspection.page.score_section import Scores, score_classes, score_numbers, scores_section
 from multikernel.inspection.trials import check_count, check_share, check_work, generator
 from multikernel.inspection.view_importance import ViewImportance, view_importance
+from multikernel.kernels.base import is_integer
 
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "numba")
 
@@ -77,6 +79,7 @@ def report(
     title: str | None = None,
     recipe: str | None = None,
     confidence: float = 0.9,
+    cv: Any = 5,
     n_bootstraps: int = 50,
     n_jobs: int | None = None,
     random_state: Any = 0,
@@ -107,6 +110,8 @@ def report(
         Code or commands that made the model; by default code written from its parameters.
     confidence : float, default=0.9
         Confidence of the intervals.
+    cv : int, splitter or iterable, default=5
+        Folds of the importance; a number is no more than the size of the smallest class.
     n_bootstraps, n_jobs, random_state, verbose
         As of `view_importance`.
 
@@ -130,6 +135,7 @@ def report(
     """
     owner = "report"
     last, before = checked_model(owner, model)
+    X_test, X_train = as_samples_of(last, X_test), as_samples_of(last, X_train)
     y_test = checked_targets(owner, "y_test", X_test, y_test)
     if (X_train is None) != (y_train is None):
         raise ValueError(f"{owner} needs both 'X_train' and 'y_train', or neither of them. Got one.")
@@ -138,14 +144,24 @@ def report(
     check_count(owner, "n_bootstraps", n_bootstraps, 0)
     check_work(owner, n_jobs, verbose)
     generator(owner, random_state)
+    if is_integer(cv):
+        check_count(owner, "cv", cv, 2)
+    else:
+        check_cv(cv)
     for name, text in (("title", title), ("recipe", recipe)):
         if text is not None and not isinstance(text, str):
             raise ValueError(f"The '{name}' parameter of {owner} must be a text or None. Got {text!r} instead.")
     if path is not None:
         _checked_path(path)
-    if importance is None and X_train is not None and hasattr(getattr(last, "_base", last), "_spec"):
+    if X_train is not None:
+        y_train = checked_targets(owner, "y_train", X_train, y_train)
+        if is_classifier(last) and is_integer(cv):
+            cv = min(cv, int(np.unique(y_train, return_counts=True)[1].min()))
+    # of a baseline, and of a class of one sample, there are no folds
+    trains = hasattr(getattr(last, "_base", last), "_spec") and not (is_integer(cv) and cv == 1)
+    if importance is None and X_train is not None and trains:
         importance = view_importance(
-            last, X_train if before is None else before.transform(X_train), y_train, confidence=confidence,
+            last, X_train if before is None else before.transform(X_train), y_train, cv=cv, confidence=confidence,
             n_bootstraps=n_bootstraps, n_jobs=n_jobs, random_state=random_state, verbose=verbose,
         )  # fmt: skip
     if is_classifier(last) or is_outlier_detector(last):

@@ -19,7 +19,7 @@ from multikernel.gram.dense import DenseGram
 from multikernel.gram.stack import KernelStack
 from multikernel.inspection.columns import known_values, why_not
 from multikernel.inspection.compare import evaluate
-from multikernel.inspection.page.given import check_importance, checked_model, checked_targets
+from multikernel.inspection.page.given import as_samples_of, check_importance, checked_model, checked_targets
 from multikernel.inspection.trials import check_count
 from multikernel.inspection.weights_display import fold_weights
 from multikernel.kernels.base import is_real
@@ -111,6 +111,7 @@ def find_cautions(
     """
     owner = "find_cautions"
     last, before = checked_model(owner, model)
+    X_test, X_train = as_samples_of(last, X_test), as_samples_of(last, X_train)
     y_test = checked_targets(owner, "y_test", X_test, y_test)
     check_samples(last, X_test if before is None else before.transform(X_test), reset=False)
     if (X_train is None) != (y_train is None):
@@ -310,7 +311,8 @@ def _misleading(last: Any, misleading: float) -> Iterator[Caution]:
     weights, parts = np.atleast_2d(weights).mean(axis=0), np.atleast_2d(parts).mean(axis=0)
     k = int(weights.argmax())
     share = weights[k] / max(weights.sum(), np.finfo(float).tiny)
-    if parts[k] < misleading * share:
+    # a model without variance has no contributions
+    if parts.any() and parts[k] < misleading * share:
         yield Caution(
             "misleading",
             f"The kernel of the largest weight, '{last.kernel_names_[k]}', has {100 * share:.0f} % of the weight and "

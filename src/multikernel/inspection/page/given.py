@@ -9,6 +9,8 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from multikernel.estimators.base import BaseMKL
 from multikernel.inspection.view_importance import ViewImportance
+from multikernel.kernels.views.reading import is_views
+from multikernel.kernels.views.views import Views
 
 
 def checked_model(owner: str, model: Any) -> tuple[Any, Any]:
@@ -22,6 +24,11 @@ def checked_model(owner: str, model: Any) -> tuple[Any, Any]:
         )
     check_is_fitted(last)
     return last, before
+
+
+def as_samples_of(last: Any, X: Any) -> Any:
+    """Return several tables as `Views`, which have rows; other samples as they are."""
+    return Views(X) if is_views(X) and not last._precomputed else X
 
 
 def checked_targets(owner: str, name: str, X: Any, y: Any) -> np.ndarray:

@@ -102,6 +102,9 @@ def score_classes(model: Any, X: Any, y: Any, confidence: float) -> Scores:
     if there[: len(known)].all() and len(labels) == len(known) > 1:
         values |= _ranked(model, X, y, known)
     values["most frequent class"] = float(support.max() / n)
+    # a class without samples has no recall, and one that is never named no precision
+    recall, F1 = (np.where(there, each, np.nan) for each in (recall, F1))
+    precision = np.where(confusion.any(axis=0), precision, np.nan)
     by_class = {"precision": precision, "recall": recall, "F1": F1, "samples": support}
     return Scores("classification", n, values, wilson(right, n, confidence), confidence, labels, confusion, by_class)
 

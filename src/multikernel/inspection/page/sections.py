@@ -60,10 +60,13 @@ def summary(last: Any, scores: Scores, importance: Any, gain: Any, cautions: Seq
     if importance is not None:
         lines.append(_importance_words(importance))
     if gain is not None:
-        sure = abs(gain.gain) > 2.0 * gain.standard_error
+        error, best = f"(standard error {gain.standard_error:.3f})", gain.best_baseline
+        chance = f"{'more' if abs(gain.gain) > 2.0 * gain.standard_error else 'no more'} than chance explains"
         lines.append(
-            f"Learning the mix bought {gain.gain:+.3f} over {gain.best_baseline} "
-            f"(standard error {gain.standard_error:.3f}): {'more' if sure else 'no more'} than chance explains."
+            f"Learning the mix bought {gain.gain:+.3f} over {best} {error}: {chance}."
+            if gain.gain >= 0
+            else f"Learning the mix bought nothing: {best} scores {-gain.gain:.3f} more {error}, {chance}. "
+            f"The search chose {gain.chosen}."
         )
     gap = float(np.max(last.duality_gap_)) if hasattr(last, "duality_gap_") else None
     if gap is not None:
@@ -154,7 +157,7 @@ def views_section(last: Any, importance: Any) -> Html:
                 tag("code", "X_train"), " and ", tag("code", "y_train"),
                 " of the report). Weights and contributions below are no substitute.")
         )  # fmt: skip
-        shares = view_shares(last)
+        shares = dict(sorted(view_shares(last).items(), key=lambda each: -each[1][0]))
         rows = [
             [view, number(w, key=f"view.{k}.weight"), number(c, key=f"view.{k}.contribution")]
             for k, (view, (w, c)) in enumerate(shares.items())
@@ -265,7 +268,7 @@ def certificate_section(last: Any) -> Html | None:
     words = tag(
         "p", "Both bounds are computed from the kernels in double precision. The objective is within "
         f"{100 * worst:.2g} % of the best possible one; asked for were {100 * last.tol:.2g} %. "
-        f"Solver: {last.solver_}.",
+        f"Solver: {getattr(last, 'solver_', type(last).__name__)}.",
     )  # fmt: skip
     parts: list[Any] = [words, table("Bounds on the optimum", columns, rows)]
     if getattr(last, "history_", None):
