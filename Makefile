@@ -25,7 +25,7 @@ help:
 	@echo "make test     lint, the whole suite, the documentation's examples and the coverage bar (TORCH=torch: with PyTorch)"
 	@echo "make test-oldest   the suite with the lowest versions that pyproject.toml allows, on the oldest Python it names"
 	@echo "make lint     ruff and mypy"
-	@echo "make docs     HTML documentation in site/"
+	@echo "make docs     HTML documentation with the gallery in site/"
 	@echo "make bench    all solvers and other packages in one run: writes docs/benchmarks.md (bench-quick: prints a small one)"
 	@echo "make survey   thousands of fits on many data sets against scikit-learn (QUICK=--quick: two minutes, CHECK=--check)"
 	@echo "make papers   the tables and figures of the papers: writes docs/papers.md (papers-full: with a million samples)"
@@ -78,7 +78,7 @@ lint: $(VENV)/.test $(if $(TORCH),$(VENV)/.torch)
 	$(BIN)/mypy
 
 docs: $(VENV)/.docs
-	$(BIN)/mkdocs build --strict
+	$(ONE_THREAD) $(BIN)/python -m sphinx -b html -W --keep-going -q -d build/doctrees docs site
 
 bench: $(VENV)/.package
 	$(BIN)/python benchmarks/run.py
@@ -119,5 +119,5 @@ papers-full: $(VENV)/.package
 	$(BIN)/python papers/run.py run all --long --jobs $(WORKERS)
 
 clean:
-	rm -rf $(VENV) $(VENV)-oldest build dist site .coverage .coverage.* htmlcov .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-oldest build dist site docs/gallery docs/generated .coverage .coverage.* htmlcov .pytest_cache .ruff_cache .mypy_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,14 +1,19 @@
 """The documentation names only what exists, and describes all solvers, statuses and public names."""
 
+import doctest
 import importlib
+import importlib.util
 import re
+import shlex
 from pathlib import Path
 
 import pytest
 from test_architecture import LEVEL
+from typer.testing import CliRunner
 
 import multikernel
 from multikernel import solution
+from multikernel.cli.app import app
 from multikernel.solvers import REGISTRY
 
 ROOT = Path(__file__).parents[1]
@@ -45,7 +50,7 @@ def mentioned_targets(text: str) -> set[str]:
 
 
 def mentioned_paths(text: str) -> set[str]:
-    folders = "src|tests|benchmarks|papers|docs|tools"
+    folders = "src|tests|benchmarks|papers|docs|examples|tools"
     return set(re.findall(rf"(?<![\w./(-])((?:{folders})/[\w./-]*\w)", text))
 
 
@@ -85,9 +90,44 @@ def test_every_link_between_pages_has_a_target(page):
         assert not anchor or anchor in slugs, f"{other.name} has no section {anchor!r}"
 
 
-def test_the_pages_are_those_of_the_navigation():
-    shown = re.findall(r"^  - .+: ([\w-]+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE)
-    assert sorted(shown) == sorted(page.name for page in PAGES if page.parent.name == "docs")
+def commands(name: str) -> list[str]:
+    text = (ROOT / name).read_text(encoding="utf-8")
+    return "".join(re.findall(r"^```bash\n(.+?)^```", text, re.MULTILINE | re.DOTALL)).splitlines()
+
+
+@pytest.mark.parametrize("name", ["docs/five-minutes.md", "docs/sources.md"])
+def test_every_command_of_the_page_runs(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = (ROOT / name).read_text(encoding="utf-8")
+    # the examples up to the last one that writes a table
+    examples = [found.source for found in doctest.DocTestParser().get_examples(text)]
+    writing = [i for i, source in enumerate(examples) if ".to_csv(" in source]
+    names: dict = {}
+    for source in examples[: max(writing, default=-1) + 1]:
+        exec(compile(source, name, "single"), names)
+    for program, *arguments in map(shlex.split, commands(name)):
+        if program == "python":
+            assert arguments[0] == "-c"
+            exec(arguments[1], {})
+            continue
+        assert program == "multikernel"
+        # the same, with fewer bootstraps
+        fewer = ["--bootstraps", "4"] if arguments[0] == "report" else []
+        result = CliRunner().invoke(app, [*arguments, *fewer])
+        assert result.exit_code == 0, f"{arguments}: {result.output}"
+
+
+def test_the_commands_of_the_readme_are_those_of_the_page():
+    assert commands("README.md") and {*commands("README.md")} <= {*commands("docs/five-minutes.md")}
+
+
+def test_every_page_is_in_one_table_of_contents():
+    tables = re.findall(
+        r"^```{toctree}\n(.+?)^```", (ROOT / "docs" / "index.md").read_text(encoding="utf-8"), re.M | re.S
+    )
+    shown = [line for table in tables for line in table.splitlines() if line and not line.startswith(":")]
+    pages = [page.stem for page in PAGES if page.parent.name == "docs" and page.stem != "index"]
+    assert sorted(shown) == sorted([*pages, "gallery/index"])
 
 
 def test_every_solver_is_described():
@@ -106,37 +146,97 @@ def test_every_status_is_described():
     assert set(re.findall(r'^\| `"(\w+)"` \|', section("errors.md", "What the status says"), re.MULTILINE)) == statuses
 
 
-def public_names() -> list[str]:
-    packages = ["multikernel", "multikernel.estimators.baselines", "multikernel.kernels.sequences"]
+def listed_modules() -> list[str]:
+    return re.findall(r"^   (multikernel[\w.]*)$", (ROOT / "docs" / "api.md").read_text(encoding="utf-8"), re.MULTILINE)
+
+
+def test_the_reference_lists_every_module_with_public_names():
+    packages = ["multikernel.estimators.baselines", "multikernel.kernels.sequences"]
     packages += [f"multikernel.{name}" for name in multikernel._SUBMODULES]
-    return [
-        f"{package}.{name}"
-        for package in packages
-        for name in getattr(importlib.import_module(package), "__all__", ())
-        if not name.startswith("_")
-    ]
+    public = {name for module in listed_modules() for name in getattr(importlib.import_module(module), "__all__", ())}
+    assert "MKLClassifier" in public
+    for package in packages:
+        absent = {*getattr(importlib.import_module(package), "__all__", ())} - public
+        assert package in listed_modules() or not absent, f"docs/api.md lacks {package}"
+    assert {module for module, _ in REGISTRY.values()} <= {*listed_modules()}
 
 
-def test_the_reference_holds_every_public_class_and_function():
-    text = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
-    some = {name: members for name, members in re.findall(r"^::: (\S+)\n {4}options: {members: \[(.+)\]}", text, re.M)}
-    # the page of a package shows what its __all__ names, unless it chooses members
-    whole = set(re.findall(r"^::: (\S+)$", text, re.MULTILINE)) - set(some)
-    chosen = {f"{package}.{name}" for package, members in some.items() for name in members.split(", ")}
-    absent = []
-    for name in public_names():
-        package, _, attribute = name.rpartition(".")
-        module = getattr(getattr(importlib.import_module(package), attribute), "__module__", package)
-        parents = {module.rsplit(".", cut)[0] for cut in range(1, module.count(".") + 1)}
-        if name not in chosen and not {module, package, *parents} & whole:
-            absent.append(name)
-    assert not absent
+def test_public_names_have_a_description():
+    for module in map(importlib.import_module, listed_modules()):
+        assert module.__doc__
+        for name in getattr(module, "__all__", ()):
+            value = getattr(module, name)
+            if callable(value):
+                assert value.__doc__, f"{module.__name__}.{name}"
+                assert not re.search(r"^ *<(?!BLANKLINE)[a-zA-Z_, \n]+>$", value.__doc__, re.MULTILINE), (
+                    f"{name}: not filled in"
+                )
 
 
 @pytest.mark.parametrize("room", multikernel._SUBMODULES)
 def test_the_reference_and_the_map_name_every_room(room):
-    assert f"::: multikernel.{room}" in (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    assert f"multikernel.{room}" in (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
     assert f"| `{room}/` |" in section("architecture.md", "The rooms")
+
+
+DOCSTRING = """Fit x_ with |beta|_1.
+
+    min over beta    max over a_
+
+to a gap [1]_, see docs/losses.md. Phases:
+1. first *one*,
+   of two lines;
+2. `second_`.
+
+Parameters
+----------
+x_ : array
+    The | values.
+
+References
+----------
+.. [1] A. Author, Title,
+2005.
+
+Examples
+--------
+>>> x_ = 1 * 2
+"""
+AS_RST = r"""Fit x\_ with \|beta\|_1.
+
+::
+
+    min over beta    max over a_
+
+to a gap [1]_, see :doc:`/losses`. Phases:
+
+1. first \*one\*,
+   of two lines;
+2. `second_`.
+
+Parameters
+----------
+x\_ : array
+    The \| values.
+
+References
+----------
+
+.. [1] A. Author, Title,
+   2005.
+
+Examples
+--------
+
+>>> x_ = 1 * 2
+"""
+
+
+def test_docstrings_become_restructured_text():
+    spec = importlib.util.spec_from_file_location("plain_docstrings", ROOT / "docs" / "_ext" / "plain_docstrings.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert module.plain(DOCSTRING.splitlines()) == AS_RST.splitlines()
 
 
 def test_the_map_has_the_rooms_in_the_order_that_imports_follow():
@@ -150,5 +250,10 @@ def test_the_checks_see_what_does_not_exist():
     assert not resolves("multikernel.solvers.newtn") and not resolves("multikernel.MKLClassifier.no_method")
     assert dotted_names("in `multikernel.gram.dense`, and `multikernel compare`.") == {"multikernel.gram.dense"}
     assert mentioned_targets("    make demo     # shows\nRun `make nothing`, or make sense.") == {"demo", "nothing"}
-    assert make_targets("docs: $(VENV)/.docs\n\tmkdocs build\ntest-oldest:\n") == {"docs", "test-oldest"}
+    assert make_targets("docs: $(VENV)/.docs\n\tsphinx docs site\ntest-oldest:\n") == {"docs", "test-oldest"}
     assert mentioned_paths("see `benchmarks/run.py` and [docs](docs/index.md)") == {"benchmarks/run.py"}
+
+
+def test_the_citation_has_the_version_of_the_package():
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert re.search(r"^version: (.+)$", citation, re.MULTILINE)[1] == multikernel.__version__

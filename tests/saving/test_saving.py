@@ -175,6 +175,30 @@ def test_tables_precomputed_kernels_output_kernels_and_losses(tmp_path):
         round_trip(MKLClassifier().fit(X, labels[(Y == "yes").astype(int)]), X, tmp_path)
 
 
+def test_models_of_several_views(tmp_path):
+    pd = pytest.importorskip("pandas")
+    people = [f"p{i}" for i in range(40)]
+    mixed = pd.DataFrame({"stage": np.where(X[:, 2] > 0, "I", "II"), "age": X[:, 3]}, index=people)
+    numbers = pd.DataFrame(X, index=people)
+    data = {
+        "numbers": numbers,
+        "mixed": mixed.drop(people[:3]),
+        "text": LETTERS,
+        "sparse": sparse.csr_array(X > 0) * 1.0,
+    }
+    views = multikernel.make_views(data, verbose=False)
+    again = round_trip(MKLClassifier("auto", norm=2).fit(views, Y), views, tmp_path)
+    # new samples that lack a view are completed from the training samples of the file
+    few = {**data, "numbers": numbers[5:], "mixed": mixed}
+    assert np.array_equal(again.predict(few), MKLClassifier("auto", norm=2).fit(views, Y).predict(few))
+    assert again.missing_in_ == {"mixed": {"samples": 3, "values": 0}}
+    round_trip(again.fit(views, Y), views, tmp_path)
+    plain = multikernel.Views({"numbers": numbers, "mixed": mixed})
+    spec = {"numbers": "linear", "mixed": kernels.Gower()}
+    round_trip(MKLClassifier(spec).fit(plain, Y), plain, tmp_path, dtype="float32")
+    round_trip(MKLClassifierCV([("one", RBF(), "numbers")], Cs=[0.1, 1.0], cv=3).fit(plain, Y), plain, tmp_path)
+
+
 def test_two_stages_and_searches(tmp_path):
     round_trip(TwoStageRegressor(estimator=KernelRidge(kernel="precomputed")).fit(X, X[:, 0]), X, tmp_path)
     search = MKLClassifierCV(Cs=[0.1, 1.0], cv=KFold(3), scoring="balanced_accuracy").fit(X, Y)

@@ -18,6 +18,7 @@ from scipy import sparse
 
 from multikernel.kernels.sequences.samples import Sequences
 from multikernel.kernels.table import Table
+from multikernel.kernels.views import Views
 from multikernel.saving.known import classes
 
 
@@ -114,6 +115,12 @@ class Decoder:
         whole = pd.concat([at.get(k, pd.Series(empty)) for k in range(len(names))], axis=1)
         return Table(whole.set_axis(names, axis=1))
 
+    def views(self, inside: Any) -> Views:
+        """Return samples of several views."""
+        made = object.__new__(Views)
+        made.__setstate__(dict(zip(("views", "index"), map(self.decode, inside), strict=True)))
+        return made
+
     def frame(self, inside: Any) -> Any:
         """Return a data frame."""
         try:
@@ -168,6 +175,7 @@ _READERS: dict[str, Callable[[Decoder, Any], Any]] = {
     "frame": Decoder.frame,
     "table": Decoder.table,
     "columns": Decoder.columns,
+    "views": Decoder.views,
 }
 
 

@@ -31,6 +31,7 @@ from multikernel.kernels.function import FunctionKernel
 from multikernel.kernels.sequences.encode import Encoded
 from multikernel.kernels.sequences.samples import Sequences
 from multikernel.kernels.table import Table
+from multikernel.kernels.views import Views
 from multikernel.saving.container import array_bytes
 from multikernel.saving.known import short_names
 from multikernel.training.expansion import ComputedExpansion
@@ -77,6 +78,8 @@ class Encoder:
                 return write(self, value)
         if isinstance(value, type) and issubclass(value, np.generic):
             return {"type": value.__name__}
+        if hasattr(value, "iloc") and hasattr(value, "columns"):
+            return self.frame(value)
         if (name := short_names().get(type(value))) is not None:
             return self.remember(value, "object", self.objects, self.state(name, value))
         raise CannotSave(_refusal(value))
@@ -149,7 +152,7 @@ class Encoder:
         state = {each.name: getattr(value, each.name) for each in fields(ComputedExpansion) if each.name != "samples"}
         encoded = {key: self.encode(each) for key, each in state.items()}
         used = None if any(each is None for each in chosen) else sorted({c for each in chosen for c in each or ()})
-        if used is None or isinstance(samples, Sequences) or len(used) == samples.shape[1]:
+        if used is None or isinstance(samples, (Sequences, Views)) or len(used) == samples.shape[1]:
             encoded["samples"] = self.encode(samples)
         elif isinstance(samples, Table):
             frame = samples.detach()._frame
@@ -233,6 +236,7 @@ _WRITERS: tuple[tuple[type | tuple[type, ...], Callable[[Encoder, Any], Any]], .
     ((sparse.sparray, sparse.spmatrix), _csr),
     (Sequences, Encoder.sequences),
     (Table, lambda encoder, value: {"table": [None, None, encoder.frame(value.detach()._frame)]}),
+    (Views, lambda encoder, value: {"views": [encoder.encode(each) for each in value.__getstate__().values()]}),
     (ComputedExpansion, Encoder.expansion),
     (FeatureModel, Encoder.feature_model),
 )

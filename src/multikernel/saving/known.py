@@ -21,6 +21,9 @@ _KNOWN: dict[str, dict[str, str | None]] = {
         "multikernel.kernels.degree_features": "PlaceModel",
         "multikernel.kernels.feature_maps": "FeatureMaps FeatureModel _Matrix",
         "multikernel.kernels.fitted_normalizer": "DivideBy FittedNormalizer RemoveMean UnitDiagonal",
+        "multikernel.kernels.views.encoders": "ColumnEncoder TermEncoder",
+        "multikernel.kernels.views.preparation": "Donors Preparation",
+        "multikernel.kernels.views.reading": "View",
         "multikernel.training.expansion": "ComputedExpansion StackedExpansion Term",
         "multikernel.training.featured": "FeatureExpansion",
         "multikernel.training.mixture": "Mixture",
@@ -46,8 +49,8 @@ _KNOWN: dict[str, dict[str, str | None]] = {
         "StratifiedShuffleSplit",
     },
 }
-# public, and yet not to be made from a file: a user's function, and what is no part of a model
-_NEVER = frozenset({"FunctionKernel", "KernelStack"})
+# public, and yet not to be made so: a user's function, what is no part of a model, and samples that are read otherwise
+_NEVER = frozenset({"FunctionKernel", "KernelStack", "Views"})
 
 
 @cache
