@@ -119,10 +119,8 @@ class Newton(Solver):
             state.near = False
             self._from_the_simplex(point, state)
             return Step(self._judge(point, state, certificate.lower), state.memory.cuts.mix)
-        gap, most = certificate.relative, point.problem.machine.scale
-        # no optimum is above the loss of zero coefficients, however large the values of a start are
-        enough = 0.3 * state.tol * min(certificate.size, most)
-        accuracy = self.inner * max(min(certificate.gap, most), enough)
+        gap = certificate.relative
+        accuracy = self.inner * max(certificate.gap, 0.3 * state.tol * certificate.size)
         # whole solutions are few: one before a closed-form step, one after
         epochs = self.epochs - (gap > self.reach) if state.partial else min(2, self.epochs)
         lower = -np.inf
@@ -131,8 +129,7 @@ class Newton(Solver):
             self._interleave(point, state, accuracy)
         elif state.waited < self.patience:
             state.interleaving = False
-            # without weights to learn the inner problem is the whole one
-            self._newton(point, state, gap, enough if state.fixed else accuracy)
+            self._newton(point, state, gap, accuracy)
         else:
             if state.rest is None or state.waited == self.patience:
                 state.rest = _REST.take_over(state.memory, state.tol)
@@ -167,7 +164,8 @@ class Newton(Solver):
     def _newton(self, point: Point, state: _State, gap: float, accuracy: float) -> None:
         machine, mixing = point.problem.machine, point.problem.mixing
         if state.fixed:
-            point.solve(accuracy)
+            # the inner problem is the whole one, and its optimum at most the loss of zero coefficients
+            point.solve(0.3 * state.tol * min(point.certificate.size, machine.scale))
             return
         curvature, newton_step, part = (
             cast(HasCurvature, machine).curvature, cast(HasNewtonStep, mixing).newton_step, state.part,
