@@ -164,7 +164,8 @@ class Newton(Solver):
     def _newton(self, point: Point, state: _State, gap: float, accuracy: float) -> None:
         machine, mixing = point.problem.machine, point.problem.mixing
         if state.fixed:
-            point.solve(max(0.1 * accuracy, 0.3 * state.tol * point.certificate.size))
+            # the inner problem is the whole one, and its optimum at most the loss of zero coefficients
+            point.solve(0.3 * state.tol * min(point.certificate.size, machine.scale))
             return
         curvature, newton_step, part = (
             cast(HasCurvature, machine).curvature, cast(HasNewtonStep, mixing).newton_step, state.part,

@@ -152,7 +152,7 @@ class InteriorPoint:
         g = machine.derivatives(machine.off_bounds(a))[0] - f - b
         self.t = np.where(self.held, g, np.inf).min(axis=1)
         # slacks s and multipliers z = k (s - v), with s z = mu
-        mu, v = gap / len(a), np.where(self.held, upper - a, 1.0) - (g - self.t[:, None]) / self.mean
+        mu, v = gap / a.size, np.where(self.held, upper - a, 1.0) - (g - self.t[:, None]) / self.mean
         # the larger root of s (s - v) = mu / mean in size, without cancellation, and from it the positive one
         far = 0.5 * (np.abs(v) + np.sqrt(v * v + 4.0 * mu / self.mean))
         s = np.where(self.held, np.where(v > 0, far, mu / self.mean / far), 1.0)
@@ -237,16 +237,17 @@ def interior_point(machine, combined: Combined, a: np.ndarray, f: np.ndarray, ac
         return a
     best, least = a, gap
     path = InteriorPoint(machine, combined, a, f, b, gap)
-    for _ in range(MOST_FACTORISATIONS):
+    for left in reversed(range(MOST_FACTORISATIONS)):
         try:
             t = path.step()
         except LinAlgError:
             t = 0.0
-        if path.products <= accuracy or t < 1e-8:
+        last = t < 1e-8 or not left
+        if path.products <= accuracy or last:
             new = machine.make_feasible(path.A)
             gap = inner_gap(machine, new, path.f + combined.apply(new - path.A), accuracy)[0]
             if gap < least:
                 best, least = new, gap
-            if least <= accuracy or t < 1e-8 or path.products <= FLOOR * accuracy:
+            if least <= accuracy or last or path.products <= FLOOR * accuracy:
                 break
     return best

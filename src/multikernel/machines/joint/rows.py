@@ -18,7 +18,7 @@ from scipy.linalg import LinAlgError
 
 from multikernel.gram.base import Outputs
 from multikernel.gram.combined import Combined
-from multikernel.machines.base import BIASES, FLOOR, ON_BOUND, PENALTY, ROUNDING, Curvature, Machine, inner_gap
+from multikernel.machines.base import BIASES, FLOOR, ON_BOUND, PENALTY, ROUNDING, Curvature, Machine
 from multikernel.machines.joint.hinge_loops import CONVERGED, NEEDS_ROWS, project_rows, settle_rows
 from multikernel.machines.joint.interior_point import FIRM, interior_point
 from multikernel.machines.joint.newton_systems import ClassBlocksNewtonSystem, DifferencesNewtonSystem
@@ -149,12 +149,13 @@ class RowMachine(Machine):
         """Return the biases that make the slopes of the free entries of each row most nearly equal.
 
         At the optimum they are equal. Entries count by how far they would move: small ones less, since the way to
-        column sums of zero, or an interior-point method, may have left them there.
+        column sums of zero, or an interior-point method, may have left them there. On the path of the latter a slope
+        is off by the multiplier, which is as the reciprocal of the slack: the weights are those of its Newton system.
         """
         inside = a if self.linear is True else self.off_bounds(a)
         gradient, D = self.derivatives(inside)
-        slack = np.minimum(self.upper - inside, self.scale)
-        w = self.free(a) * slack / (1.0 + D * slack)
+        slack = np.minimum(self.upper - inside, self.scale) ** 2
+        w = self.free(a) * slack / (self.C[:, None] + D * slack)
         g = gradient - f
         shares = w / np.maximum(w.sum(axis=1, keepdims=True), ROUNDING * self.C[:, None])
         L = np.diag(w.sum(axis=0)) - shares.T @ w
@@ -190,12 +191,13 @@ class RowMachine(Machine):
         """Row steps while they halve the gap; then Newton's method."""
         accuracy = max(accuracy, ROUNDING * self.scale)
         rows = self.row_steps(self, combined, a, f, accuracy)
-        new, gap = rows.solve(accuracy)
+        # a start of zero is further away than its gap says
+        before = rows.gap(a) if a.any() else np.inf
+        new, gap = rows.solve(accuracy, before)
         if gap <= accuracy:
             return new
-        moved = rows.outputs(new)
-        if not a.any() or inner_gap(self, new, moved, accuracy)[0] < inner_gap(self, a, f, accuracy)[0]:
-            a, f = new, moved
+        if gap < before:
+            a, f = new, rows.outputs(new)
         return interior_point(self, combined, a, f, accuracy)
 
     # ---- second order
@@ -278,9 +280,11 @@ class RowSteps:
             self.column_target = min(self.column_target, float(self.rho[0]) * small**2)
         self.t = -self.b
 
-    def solve(self, accuracy: float) -> tuple[np.ndarray, float]:
-        """Row steps until the gap is at most ``accuracy`` or no longer halves; return coefficients and gap."""
-        before = np.inf
+    def solve(self, accuracy: float, before: float) -> tuple[np.ndarray, float]:
+        """Row steps until the gap, at first ``before``, is at most ``accuracy`` or no longer halves.
+
+        Returns coefficients and gap.
+        """
         while True:
             status, a = self.run(_PATIENCE * self.machine.n_samples)
             gap = self.gap(a)
