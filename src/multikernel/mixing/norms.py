@@ -13,10 +13,29 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+from numba import njit
 
 from multikernel.mixing.base import NEGLIGIBLE, Mixing
 from multikernel.mixing.cones import ConeRows
 from multikernel.mixing.simplex_qp import simplex_qp
+
+
+@njit(cache=True, nogil=True)
+def _step_of_norm_one(u, move, per_c, r, out):
+    """Set ``out`` to u + (move - c per_c), steps clipped to a factor of ten, with c such that exp(out) has norm one."""
+    low, high = -1e6, 1e6
+    for _ in range(65):
+        # the norm falls with c
+        c = 0.5 * (low + high)
+        total = 0.0
+        for k in range(len(u)):
+            total += np.exp(min(r * (u[k] + min(max(move[k] - c * per_c[k], -2.3), 2.3)), 1.0))
+        if total > 1.0:
+            low = c
+        else:
+            high = c
+    for k in range(len(u)):
+        out[k] = u[k] + min(max(move[k] - high * per_c[k], -2.3), 2.3)
 
 
 @dataclass(frozen=True)
@@ -140,17 +159,9 @@ class Ball(Mixing):
             # quadratic forms that are zero but for rounding make M anything
             return self.closed_form(beta, q)
 
-        def step(c):
-            return u + np.clip(move - c * per_c, -2.3, 2.3)
-
-        low, high = -1e6, 1e6
-        for _ in range(13):
-            # the parts of the interval at once: the norm falls with c; one weight above one is enough to exceed one
-            c = np.linspace(low, high, 33)
-            powers = np.exp(np.minimum(r * step(c[:, None]), 1.0))
-            part = min(max(int(np.sum(np.sum(powers, axis=1) > 1.0)), 1), 32)
-            low, high = c[part - 1], c[part]
-        return self._normalised(np.exp(step(high)))
+        new = np.empty(len(q))
+        _step_of_norm_one(u, move, per_c, r, new)
+        return self._normalised(np.exp(new))
 
     def cone_rows(self, p: int) -> ConeRows:
         """Return the set as rows over (beta, u): a second-order cone for norm 2, else p power cones.
