@@ -267,12 +267,13 @@ class ProjectedNewtonSystem:
         D, positive and finite.
     balanced : bool
         Whether columns keep their sums.
+    single : bool
+        Whether single precision will do.
     """
 
-    def __init__(self, combined: Combined, diagonal: np.ndarray, balanced: bool) -> None:
+    def __init__(self, combined: Combined, diagonal: np.ndarray, balanced: bool, single: bool = False) -> None:
         self.combined, self.balanced = combined, balanced
-        # iterations that stop at a few per cent need no more digits
-        kind = combined.precision(True, diagonal)
+        kind = combined.precision(single, diagonal)
         diag = combined.diag
         if balanced:
             means = combined.means
