@@ -59,7 +59,7 @@ class Cholesky:
         # a few blocks are not worth sharing; the number of threads does not count, so that results do not depend on it
         self._blocks = BlockCholesky(A, team) if len(A) > 16 * BLOCK else None
         if self._blocks is None:
-            # LAPACK itself, which sees the rows of A as columns: what surrounds it in SciPy takes longer on small matrices
+            # LAPACK itself, which sees rows of A as columns: what surrounds it in SciPy takes longer on small matrices
             self._factor, failed = _LAPACK[A.dtype.char][0](A.T, lower=1, overwrite_a=1, clean=0)
             if failed:
                 raise LinAlgError("The matrix is not positive definite in its precision.")
@@ -284,7 +284,9 @@ class HostCombined(Combined):
                 return matrix[idx].T @ (scale * delta[idx])
             if delta.dtype != matrix.dtype:
                 kept = "matrix", delta.dtype
-                matrix = self.cache[kept] if kept in self.cache else self.cache.setdefault(kept, matrix.astype(delta.dtype))
+                matrix = (
+                    self.cache[kept] if kept in self.cache else self.cache.setdefault(kept, matrix.astype(delta.dtype))
+                )
             out = np.empty(delta.shape, delta.dtype)
             team.run(partial(np.matmul, matrix[lo:hi], delta, out[lo:hi]) for lo, hi in team.split(n, 64))
             return np.multiply(out, scale, out=out)

@@ -14,6 +14,7 @@ from typing import ClassVar
 
 import numpy as np
 from numba import njit
+from scipy.linalg.lapack import dposv
 
 from multikernel.mixing.base import NEGLIGIBLE, Mixing
 from multikernel.mixing.cones import ConeRows
@@ -144,21 +145,25 @@ class Ball(Mixing):
         """Newton on log q_k - (r - 1) log beta_k = const, in u = log beta.
 
         The linear system is ((r - 1) I + 2 diag(1/q) H diag(beta)) du = log q - (r - 1) u - c, with c found
-        by dividing an interval so that the norm stays one; steps are clipped to a factor of ten.
+        by dividing an interval so that the norm stays one; steps are clipped to a factor of ten. With
+        S = diag(sqrt(beta / q)) the matrix (r - 1) I + 2 S H S is positive definite, and its system has the solution
+        S^-1 diag(beta) du. The equation above then gives du, that of small weights as well.
         """
         r = self.norm
         top = q.max()
         if top <= 0:
             return beta
         x = np.maximum(q / top, 1e-30)
-        u = np.log(np.maximum(beta, 1e-200))
-        M = (r - 1.0) * np.eye(len(q)) + 2.0 * (H * beta) / (x * top)[:, None]
-        try:
-            move, per_c = np.linalg.solve(M, np.column_stack([np.log(x) - (r - 1.0) * u, np.ones(len(q))])).T
-        except np.linalg.LinAlgError:
+        u, size = np.log(np.maximum(beta, 1e-200)), x * top
+        rhs, S = np.array([np.log(x) - (r - 1.0) * u, np.ones(len(q))]), np.sqrt(beta / size)
+        M = H * (2.0 * S)
+        M *= S[:, None]
+        M.flat[:: len(M) + 1] += r - 1.0
+        _, solved, failed = dposv(M.T, (rhs * (S * size)).T, lower=1, overwrite_a=1)
+        if failed:
             # quadratic forms that are zero but for rounding make M anything
             return self.closed_form(beta, q)
-
+        move, per_c = (rhs - 2.0 / size * ((solved.T * S) @ H)) / (r - 1.0)
         new = np.empty(len(q))
         _step_of_norm_one(u, move, per_c, r, new)
         return self._normalised(np.exp(new))
