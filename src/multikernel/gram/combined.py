@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakMethod
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg import LinAlgError, get_lapack_funcs
 
 from multikernel.gram.cholesky import BLOCK, BlockCholesky
 from multikernel.gram.dense_loops import add_outputs, add_row_products, gather_block, read_only
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 _RIDGE = {"f": -6, "d": -11}
 # ridges to be added to a singular matrix, one after the other, by precision and in units of its mean diagonal
 RIDGES = {kind: 10.0 ** np.arange(first, 1) for kind, first in _RIDGE.items()}
+# factorisation and solution of LAPACK, by precision
+_LAPACK = {kind: get_lapack_funcs(("potrf", "potrs"), dtype=kind) for kind in _RIDGE}
 # samples whose block of the combined kernel comes to the host where kernels are elsewhere, and on a side of a tile of a
 # device: more make the compiled loops of the host slower and tiles larger, fewer make steps blind and tiles many
 WORKING_SET = 4096
@@ -55,23 +57,28 @@ class Cholesky:
 
     def __init__(self, A: np.ndarray, team: Team) -> None:
         # a few blocks are not worth sharing; the number of threads does not count, so that results do not depend on it
+        self._single = A.dtype == np.float32
         self._blocks = BlockCholesky(A, team) if len(A) > 16 * BLOCK else None
         if self._blocks is None:
-            # the library sees the rows of A as columns
-            self._factor = cho_factor(A.T, lower=True, overwrite_a=True, check_finite=False)
+            # LAPACK itself, which sees rows of A as columns: what surrounds it in SciPy takes longer on small matrices
+            self._factor, failed = _LAPACK[A.dtype.char][0](A.T, lower=1, overwrite_a=1, clean=0)
+            if failed:
+                raise LinAlgError("The matrix is not positive definite in its precision.")
 
     def solve(self, rhs: np.ndarray) -> np.ndarray:
         """Return A^-1 rhs, float64, for right-hand sides of shape (n,) or (n, m)."""
         X = rhs.reshape(len(rhs), -1)
-        # columns are brought near one by powers of two: the range of the factor's precision is smaller than float64's
-        powers = np.frexp(np.abs(X).max(axis=0, initial=0.0))[1]
-        X = np.ldexp(X, -powers)
+        if self._single:
+            # columns are brought near one by powers of two: the range of single precision is smaller
+            powers = np.frexp(np.abs(X).max(axis=0, initial=0.0))[1]
+            X = np.ldexp(X, -powers)
         if self._blocks is not None:
             X = self._blocks.solve(X)
         else:
-            own = np.array(X, self._factor[0].dtype, order="F")
-            X = cho_solve(self._factor, own, overwrite_b=True, check_finite=False)
-        return np.ldexp(X.astype(np.float64, copy=False), powers).reshape(rhs.shape)
+            own = np.array(X, self._factor.dtype, order="F")
+            X = _LAPACK[own.dtype.char][1](self._factor, own, lower=1, overwrite_b=1)[0]
+        X = X.astype(np.float64, copy=False)
+        return (np.ldexp(X, powers) if self._single else X).reshape(rhs.shape)
 
 
 @dataclass(frozen=True)
@@ -163,7 +170,7 @@ class Combined(ABC):
     def apply(self, delta: np.ndarray, exact: bool = True) -> np.ndarray:
         """Return K_beta delta, delta of shape (n,) or (n, m), from the rows where delta is not zero.
 
-        Accumulated in float64 where ``exact``; else in the storage precision, for delta of that precision.
+        Accumulated in float64 where ``exact``; else in the precision of delta, or that of the storage.
         """
 
     def widen(self) -> bool:
@@ -281,11 +288,16 @@ class HostCombined(Combined):
         rows.ensure(idx)
         if not exact:
             # by the library
-            scale, delta = self.dtype.type(rows.scale), delta.astype(self.dtype, copy=False)
+            matrix, scale = rows.matrix, delta.dtype.type(rows.scale)
             if not rows.have.all():
-                return rows.matrix[idx].T @ (scale * delta[idx])
-            out = np.empty(delta.shape, self.dtype)
-            team.run(partial(np.matmul, rows.matrix[lo:hi], delta, out[lo:hi]) for lo, hi in team.split(n, 64))
+                return matrix[idx].T @ (scale * delta[idx])
+            if delta.dtype != matrix.dtype:
+                kept = "matrix", delta.dtype
+                matrix = (
+                    self.cache[kept] if kept in self.cache else self.cache.setdefault(kept, matrix.astype(delta.dtype))
+                )
+            out = np.empty(delta.shape, delta.dtype)
+            team.run(partial(np.matmul, matrix[lo:hi], delta, out[lo:hi]) for lo, hi in team.split(n, 64))
             return np.multiply(out, scale, out=out)
         if delta.ndim > 1:
             return times_columns(rows.matrix, rows.scale, delta, idx, bool(rows.have.all()), team)

@@ -84,9 +84,9 @@ def probe_definiteness(
         The diagonals, for a callable.
     steps : int, optional
         Passes over the kernels. Without an inspection 2 by default, each a product with 2 vectors (n >= 2000) to 16
-        (small n); with one, whose two products are a first step, 1 below 2000 samples, a product with 2 vectors, and
-        0 above, where a pass takes long: the principal block and the inspection decide there, and negative curvature
-        found in training.
+        (small n); with one, whose two products are a first step, 1 between 256 and 2000 samples, a product with 2
+        vectors. 0 below, where the block is the whole kernel, and 0 above, where a pass takes long: the principal block
+        and the inspection decide there, and negative curvature found in training.
     n_threads : int
         Threads among which kernels, or runs of their rows, are shared.
 
@@ -122,7 +122,7 @@ def probe_definiteness(
     rounding = trust * top  # of an entry: a principal block of m samples moves by at most m times this
     start = None if inspection is None or n == 1 else _orthonormal_pair(inspection.weights)
     if steps is None:
-        steps = 2 if inspection is None else int(n < _DEAR)
+        steps = 2 if inspection is None else int(_WHOLE < n < _DEAR)
     size = int(np.clip(4 * (_DEAR // (n + 1)), 2, 16)) if inspection is None else 2
     fresh = np.random.default_rng(1).standard_normal((size, n))
     smallest, largest, block = (np.full(p, np.nan) for _ in range(3))

@@ -174,11 +174,20 @@ def add_both_sides(T, left, right, above, beside):
 @njit(cache=True, nogil=True, error_model="numpy")
 def gather_block(M, scale, idx, first, last, out):
     """out[r, c] = scale M[idx_r, idx_c] for r in [first, last)."""
+    m = idx.shape[0]
+    start = idx[0] if m else 0
+    # neighbours lie next to each other, and are read several at a time
+    together = np.all(idx == np.arange(start, start + m))
     for r in range(first, last):
         row = M[idx[r]]
         o = out[r]
-        for c in range(idx.shape[0]):
-            o[c] = scale * row[idx[c]]
+        if together:
+            row = row[start : start + m]
+            for c in range(m):
+                o[c] = scale * row[c]
+        else:
+            for c in range(m):
+                o[c] = scale * row[idx[c]]
 
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})

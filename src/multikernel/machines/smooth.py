@@ -236,7 +236,7 @@ class Smooth(Machine):
         w = np.where(np.isfinite(w) & (w > small), w, 0.0)
         kept = combined.cache.get("inverse")
         if kept is None or np.any(np.abs(kept[0] - w) > SAME * w + small):
-            kept = w, WeightedInverse(combined, w, self.balanced)
+            kept = w, WeightedInverse(combined, w, self.balanced, refined=True)
             combined.cache["inverse"] = kept
         return kept[1]
 

@@ -13,10 +13,30 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+from numba import njit
+from scipy.linalg.lapack import dposv
 
 from multikernel.mixing.base import NEGLIGIBLE, Mixing
 from multikernel.mixing.cones import ConeRows
 from multikernel.mixing.simplex_qp import simplex_qp
+
+
+@njit(cache=True, nogil=True)
+def _step_of_norm_one(u, move, per_c, r, out):
+    """Set ``out`` to u + (move - c per_c), steps clipped to a factor of ten, with c such that exp(out) has norm one."""
+    low, high = -1e6, 1e6
+    for _ in range(65):
+        # the norm falls with c
+        c = 0.5 * (low + high)
+        total = 0.0
+        for k in range(len(u)):
+            total += np.exp(min(r * (u[k] + min(max(move[k] - c * per_c[k], -2.3), 2.3)), 1.0))
+        if total > 1.0:
+            low = c
+        else:
+            high = c
+    for k in range(len(u)):
+        out[k] = u[k] + min(max(move[k] - high * per_c[k], -2.3), 2.3)
 
 
 @dataclass(frozen=True)
@@ -126,32 +146,28 @@ class Ball(Mixing):
         """Newton on log q_k - (r - 1) log beta_k = const, in u = log beta.
 
         The linear system is ((r - 1) I + 2 diag(1/q) H diag(beta)) du = log q - (r - 1) u - c, with c found
-        by dividing an interval so that the norm stays one; steps are clipped to a factor of ten.
+        by dividing an interval so that the norm stays one; steps are clipped to a factor of ten. With
+        S = diag(sqrt(beta / q)) the matrix (r - 1) I + 2 S H S is positive definite, and its system has the solution
+        S^-1 diag(beta) du. The equation above then gives du, that of small weights as well.
         """
         r = self.norm
         top = q.max()
         if top <= 0:
             return beta
         x = np.maximum(q / top, 1e-30)
-        u = np.log(np.maximum(beta, 1e-200))
-        M = (r - 1.0) * np.eye(len(q)) + 2.0 * (H * beta) / (x * top)[:, None]
-        try:
-            move, per_c = np.linalg.solve(M, np.column_stack([np.log(x) - (r - 1.0) * u, np.ones(len(q))])).T
-        except np.linalg.LinAlgError:
+        u, size = np.log(np.maximum(beta, 1e-200)), x * top
+        rhs, S = np.array([np.log(x) - (r - 1.0) * u, np.ones(len(q))]), np.sqrt(beta / size)
+        M = H * (2.0 * S)
+        M *= S[:, None]
+        M.flat[:: len(M) + 1] += r - 1.0
+        _, solved, failed = dposv(M.T, (rhs * (S * size)).T, lower=1, overwrite_a=1)
+        if failed:
             # quadratic forms that are zero but for rounding make M anything
             return self.closed_form(beta, q)
-
-        def step(c):
-            return u + np.clip(move - c * per_c, -2.3, 2.3)
-
-        low, high = -1e6, 1e6
-        for _ in range(13):
-            # the parts of the interval at once: the norm falls with c; one weight above one is enough to exceed one
-            c = np.linspace(low, high, 33)
-            powers = np.exp(np.minimum(r * step(c[:, None]), 1.0))
-            part = min(max(int(np.sum(np.sum(powers, axis=1) > 1.0)), 1), 32)
-            low, high = c[part - 1], c[part]
-        return self._normalised(np.exp(step(high)))
+        move, per_c = (rhs - 2.0 / size * ((solved.T * S) @ H)) / (r - 1.0)
+        new = np.empty(len(q))
+        _step_of_norm_one(u, move, per_c, r, new)
+        return self._normalised(np.exp(new))
 
     def cone_rows(self, p: int) -> ConeRows:
         """Return the set as rows over (beta, u): a second-order cone for norm 2, else p power cones.

@@ -36,6 +36,7 @@ from multikernel.problem import Point
 from multikernel.solvers.alternating import Alternating, AlternatingState
 from multikernel.solvers.base import Solver, Step, get_solver, iterate, missing
 from multikernel.solvers.cut_model import InOut
+from multikernel.threads import ROWS
 
 # relative gap above which steps are computed in single precision, which is faster
 _SINGLE = 1e-3
@@ -105,7 +106,8 @@ class Newton(Solver):
 
     def start(self, point: Point, tol: float) -> _State:
         fixed = len(point.beta) == 1 or point.problem.mixing.is_fixed
-        partial = not missing(point.problem, *self.uses)
+        # on few samples a partial solution saves less time than the certificate after it takes
+        partial = point.problem.gram.n_samples > ROWS and not missing(point.problem, *self.uses)
         # a machine whose own start is not zero tells about the weights, of which nothing is known yet
         state = _State(tol, (point.beta, point.a), InOut(point), partial, fixed, not fixed)
         state.weights_first = bool(point.q.any() and np.ptp(point.beta) == 0)
@@ -154,7 +156,7 @@ class Newton(Solver):
             point.set_weights(point.problem.mixing.closed_form(point.beta, point.q, relax=1.6))
         if state.partial:
             machine = cast(HasPartialSolve, point.problem.machine)
-            size = max(20, self.size * point.problem.gram.n_samples // 2000)
+            size = self.size * point.problem.gram.n_samples // 2000
             point.accuracy = accuracy
             point.set_dual(machine.partial_solve(point.combined, point.a, point.f, accuracy, size))
         else:

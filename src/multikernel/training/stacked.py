@@ -91,7 +91,7 @@ def prepare_stack(stack: KernelStack, weight: np.ndarray | None, settings: Setti
     normalizers = [
         _learn(stack, found, k, k, lambda v, k=k: raw.apply(v, np.array([k]))[0], weight, settings) for k in range(p)
     ]
-    constant = np.array([_is_constant(found, k, normalizers[k]) for k in range(p)])
+    constant = _are_constant(found, normalizers)
     form = affine_form(normalizers)
     gram: Gram
     if kind == "memmap":
@@ -120,11 +120,11 @@ def _learn(stack, found, k: int, at: int, matvec, weight, settings: Settings) ->
     return learn_normalizer(settings.normalize, diag, matvec, weight, stack.names[k], product=product)
 
 
-def _is_constant(found: Inspection | Sums, at: int, normalizer: FittedNormalizer) -> bool:
-    """Whether kernel number ``at`` of what was inspected cannot tell samples apart."""
-    diag, n = found.diagonal[at], len(found.diagonal[at])
-    flat = no_variance(diag[None], found.row_sums[at][None] / n, np.full(n, 1.0 / n))[0]
-    return bool(found.constant[at] or flat or normalizer.degenerate)
+def _are_constant(found: Inspection | Sums, normalizers: list[FittedNormalizer]) -> np.ndarray:
+    """Return which of the kernels that were inspected cannot tell samples apart, bool (p,)."""
+    n = found.diagonal.shape[1]
+    flat = no_variance(found.diagonal, found.row_sums / n, np.full(n, 1.0 / n))
+    return found.constant | flat | [each.degenerate for each in normalizers]
 
 
 def _prepare_rows(source: StackSource, weight: np.ndarray | None, settings: Settings) -> Prepared:
@@ -139,7 +139,7 @@ def _prepare_rows(source: StackSource, weight: np.ndarray | None, settings: Sett
         if indefinite[0]:
             raise refuse_repair(settings.psd, "lazy")
         normalizers.append(_learn(stack, found, k, 0, lambda v, K=K: K.astype(np.float64) @ v, weight, settings))
-        constant[k] = _is_constant(found, 0, normalizers[k])
+        constant[k] = _are_constant(found, normalizers[k:])[0]
         diag[k] = normalizers[k].train_diag(found.diagonal[0])
 
     def rows(kernels: np.ndarray, idx: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:

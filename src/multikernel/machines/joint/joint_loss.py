@@ -171,7 +171,7 @@ class JointLoss(RowMachine):
             # every entry is free, and D large enough for iterations
             D = np.minimum(D, 1.0 / (FLOOR * self.C[:, None]))
             R = np.maximum(gradient - f, np.log(FLOOR) - np.abs(f).max())
-            Z = ProjectedNewtonSystem(combined, D, self.balanced).solve(
+            Z = ProjectedNewtonSystem(combined, D, self.balanced, rough).solve(
                 np.concatenate([F, R[None]]), _LOOSE, _ITERATIONS
             )
             if Z is not None:

@@ -267,11 +267,13 @@ class ProjectedNewtonSystem:
         D, positive and finite.
     balanced : bool
         Whether columns keep their sums.
+    single : bool
+        Whether single precision will do.
     """
 
-    def __init__(self, combined: Combined, diagonal: np.ndarray, balanced: bool) -> None:
+    def __init__(self, combined: Combined, diagonal: np.ndarray, balanced: bool, single: bool = False) -> None:
         self.combined, self.balanced = combined, balanced
-        kind = combined.dtype
+        kind = combined.precision(single, diagonal)
         diag = combined.diag
         if balanced:
             means = combined.means
@@ -281,19 +283,19 @@ class ProjectedNewtonSystem:
         shares = w / w.sum(axis=1, keepdims=True)
         # system of the biases once the rows are eliminated: a Laplacian, singular along the constants
         self.laplacian = np.linalg.pinv(np.diag(w.sum(axis=0)) - shares.T @ w, rcond=1e-12, hermitian=True)
-        self.exact = w[..., None], shares[..., None]
+        self.exact = w, shares
         self.w, self.shares = (each.astype(kind) for each in self.exact)
 
     def _reduced(self, R: np.ndarray, w: np.ndarray, shares: np.ndarray) -> np.ndarray:
         """Return R - tau_i - b_u, with the tau and b that make the weighted row and column sums zero."""
-        R = R - np.sum(shares * R, axis=1, keepdims=True)
+        R = R - np.einsum("nc,nck->nk", shares, R)[:, None]
         if self.balanced:
-            b = (self.laplacian @ np.sum(w * R, axis=0, dtype=np.float64)).astype(R.dtype)
-            R -= b - np.sum(shares * b, axis=1, keepdims=True)
+            b = (self.laplacian @ np.sum(w[..., None] * R, axis=0, dtype=np.float64)).astype(R.dtype)
+            R -= b - (shares @ b)[:, None]
         return R
 
     def _precondition(self, R: np.ndarray) -> np.ndarray:
-        return self.w * self._reduced(R, self.w, self.shares)
+        return self.w[..., None] * self._reduced(R, self.w, self.shares)
 
     def _apply(self, Z: np.ndarray) -> np.ndarray:
         return self.combined.apply(Z.reshape(len(Z), -1), exact=False).reshape(Z.shape) + self.D * Z
@@ -332,7 +334,7 @@ class ProjectedNewtonSystem:
 
 def _products(A: np.ndarray, B: np.ndarray) -> np.ndarray:
     """Return <A_k, B_k> for each right-hand side k, in float64."""
-    return np.asarray(np.sum(A * B, axis=(0, 1), dtype=np.float64))
+    return np.einsum("nck,nck->k", A, B, dtype=np.float64)
 
 
 def _ratio(a: np.ndarray, b: np.ndarray) -> np.ndarray:

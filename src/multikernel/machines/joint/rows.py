@@ -229,8 +229,8 @@ class RowMachine(Machine):
         system = self.newton_systems[int(few)]
         if combined.by_products:
             from multikernel.machines.joint.device_systems import DistantClassBlocksNewtonSystem as system
-        plain = not isinstance(D, np.ndarray)
-        made = system(combined, free, self.balanced, None if plain else D, single=rough and plain)
+        diagonal = np.where(free, D, 0.0) if isinstance(D, np.ndarray) else None
+        made = system(combined, free, self.balanced, diagonal, single=rough)
         rows, Z = made.rows, made.solve(R)
         if not np.isfinite(Z).all():
             raise LinAlgError("The Newton system of the free entries is singular to rounding.")
