@@ -54,8 +54,8 @@ def short(n: float, _: int = 0) -> str:
 def curves() -> tuple[list[tuple[str, str, list]], list[tuple[str, str, list]]]:
     """Return (group, label, points) of the times, and of the memory in MiB."""
     device = gpu_times((ROOT / "docs" / "scale.md").read_text(encoding="utf-8"))
-    with (ROOT / "papers" / "2005-sonnenburg" / "growth.csv").open() as file:
-        epochs = [(int(row["n"]), float(row["epoch_seconds"])) for row in csv.DictReader(file)]
+    with (ROOT / "papers" / "2005-sonnenburg" / "growth-rows.csv").open() as file:
+        epochs = [(int(row["n"]), float(row["seconds"])) for row in csv.DictReader(file)]
     lines = (ROOT / "benchmarks" / "results" / "partitions.jsonl").read_text().splitlines()
     rows = [row for row in map(json.loads, lines) if "kind" in row]
     names = {"partitions": "two workers", "alone": "one process"}

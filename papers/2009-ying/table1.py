@@ -89,7 +89,7 @@ def work(small, data, split):
                 method: 100 * model.score(X[test], y[test])}  # fmt: skip
     searches = [
         MKLClassifierCV([RBF(width=width)], Cs=10.0 ** np.arange(-1, 4), cv=5, loss="squared", multiclass="joint",
-                        fit_intercept=False, normalize=None, n_jobs=1).fit(X[train], y[train])
+                        baselines=False, fit_intercept=False, normalize=None, n_jobs=1).fit(X[train], y[train])
         for width in widths
     ]  # fmt: skip
     best = max(searches, key=lambda search: search.best_score_)

@@ -50,11 +50,12 @@ def work(small, data, split):
     """Score (accuracy, or F1 averaged over classes, in percent) and weights of every method."""
     stack, y, train, test, normalize = samples(data, split, small)
     options = {"normalize": normalize, "n_jobs": 1}
+    learned = {"baselines": False, **options}
     costs = 10.0 ** (np.arange(0, 3) if small else np.arange(-2, 7))
     squared = MKLClassifierCV(
-        "precomputed", Cs=costs, cv=3, loss="squared", multiclass="joint", fit_intercept=False, **options
+        "precomputed", Cs=costs, cv=3, loss="squared", multiclass="joint", fit_intercept=False, **learned
     )
-    svm = MKLClassifierCV("precomputed", Cs=costs, cv=3, multiclass="joint", tol=1e-2, **options)
+    svm = MKLClassifierCV("precomputed", Cs=costs, cv=3, multiclass="joint", tol=1e-2, **learned)
     lambdas = [1e-2] if small else list(10.0 ** np.arange(-6, 3, 2.0))
     rkda = GridSearchCV(DiscriminantMKLClassifier("precomputed", **options), {"reg": lambdas}, cv=3)
     row = {}

@@ -50,7 +50,7 @@ def work(small, data, split):
     train, test = list(parts.split(y, y))[split]
     part = stack[train]
     options = {"normalize": None, "tol": 1e-2, "n_jobs": 1, "cv": 3, "Cs": COSTS[1:3] if small else COSTS}
-    machine = {"multiclass": "joint", "fit_intercept": False, **options}
+    machine = {"multiclass": "joint", "fit_intercept": False, "baselines": False, **options}
     weights = BinaryMKLWeights(random_state=0).fit(part, y[train]).weights_
     fractions = (0.5, 1.0) if small else (0.0, 0.5, 0.9, 1.0)
     models = {

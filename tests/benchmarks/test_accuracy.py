@@ -26,7 +26,7 @@ def test_the_quick_version_in_shards(accuracy, tmp_path, monkeypatch, capsys):
     accuracy.main([*out, "--shard", "1/2"])
     assert sorted(path.name for path in tmp_path.iterdir()) == ["0-of-2.jsonl", "1-of-2.jsonl"]
     rows = accuracy.read(tmp_path)
-    assert len(rows) == 8 and all(row["score"] > 0.8 for row in rows)
+    assert len(rows) == 9 and all(row["score"] > 0.8 for row in rows)
     assert {row["views"] for row in rows} == {1, 2}
     # what is there is not run again; a line that was cut off is
     monkeypatch.setattr(accuracy, "run", lambda *job: pytest.fail(str(job)))
@@ -54,6 +54,6 @@ def test_the_jobs_and_their_splits(accuracy):
     names = (*accuracy.TABULAR, *accuracy.MULTIVIEW)
     assert len(names) >= 25
     jobs = accuracy.jobs_of((*names, *accuracy.REGRESSION), 10)
-    assert len(set(jobs)) == len(jobs) == 10 * (4 * len(names) + 5 * 5)
+    assert len(set(jobs)) == len(jobs) == 10 * (4 * len(names) + 5 * 5 + len(accuracy.TABULAR) + 5)
     train, test = accuracy.split(np.arange(5000) % 3, True, 0)
     assert len(train) == 1000 and len(test) == 500 and not set(train) & set(test)

@@ -381,7 +381,7 @@ print(rows[0], model.objective_, model.duality_gap_, model.n_iter_)
 def test_a_killed_process_is_taken_up_by_another(tmp_path):
     run = [sys.executable, "-c", KILLED, str(tmp_path)]
     whole = subprocess.run([*run, "0"], capture_output=True, text=True, check=True).stdout.split()
-    killed = subprocess.run([*run, "5"], capture_output=True, text=True)
+    killed = subprocess.run([*run, "150"], capture_output=True, text=True)
     assert killed.returncode == -9 and len(files(tmp_path)) == 1
     again = subprocess.run([*run, "0"], capture_output=True, text=True, check=True).stdout.split()
     assert files(tmp_path) == []

@@ -109,7 +109,8 @@ class _InteriorPoint:
             mu, before = grown, slope
             inside = np.minimum(0.5 * self.r, mu / max(float(np.abs(slope).mean()), 1e-300))
             self.x = np.clip(x, inside, self.r - inside)
-            self.v, self.f = self.r - self.x, self.combined.apply(self.a)
+            # beside the upper bound the difference may be lost in rounding
+            self.v, self.f = np.maximum(self.r - self.x, inside), self.combined.apply(self.a)
         slope, mu = (before, mu) if near else (slope, max(mu, grown))
         self.z, self.w = np.maximum(slope, 0.0) + mu / self.x, np.maximum(-slope, 0.0) + mu / self.v
 
