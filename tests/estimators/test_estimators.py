@@ -40,6 +40,9 @@ DEFAULTS = [
     for kind in (getattr(multikernel, name) for name in multikernel.__all__)
     if isinstance(kind, type) and issubclass(kind, BaseMKL)
 ]
+CENTRED = MKLRegressor(
+    [RBF(), ("linear", Linear(), slice(None))], norm=2.0, normalize=["center", "cosine"], fit_intercept=False
+)
 # other parameters: a new line inherits the battery too
 OTHERS = [
     DiscriminantMKLClassifier([RBF(), Linear()], prediction="neighbors", reg=1e-2),
@@ -51,9 +54,7 @@ OTHERS = [
     MKLRegressor(loss="huber", fit_intercept=False),
     MKLClassifier(norm=2.0, multiclass="ovo", gram="lazy"),
     MKLClassifier([RBF(), ("linear", Linear(), slice(None))], normalize=["center", "cosine"]),
-    MKLRegressor(
-        [RBF(), ("linear", Linear(), slice(None))], norm=2.0, normalize=["center", "cosine"], fit_intercept=False
-    ),
+    CENTRED,
     MKLClassifierCV(Cs=[0.1, 1.0], cv=2, tol=1e-2),
     MKLRegressorCV([RBF(width=2.0), Linear()], Cs=[0.1, 1.0], norms=[1.0, 2.0], cv=2),
     M3KClassifier([RBF(), ("linear", Linear(), slice(None))], normalize="cosine", gamma0_fraction=0.5),
@@ -86,8 +87,8 @@ STAGES = (TwoStageClassifier, TwoStageRegressor)
 TIGHT = [each for each in ESTIMATORS if not isinstance(each, (DiscriminantMKLClassifier, *ONLINE, *STAGES))]
 # a search adds nothing to what its base estimator makes of these
 SEARCHES = (MKLClassifierCV, MKLRegressorCV, M3KClassifierCV)
-# a gap of 1e-16 leaves outputs its root apart, and rounding leaves more of the joint hinge: tests of their own
-ROOT = ("MKLClassifier()", "MKLClassifier(loss='multinomial')")
+# a gap of 1e-16 leaves outputs its root apart, and rounding leaves more of the joint hinge and the tube: their own tests
+ROOT = ("MKLClassifier()", "MKLClassifier(loss='multinomial')", str(CENTRED))
 VARIANTS = [
     (each, new)
     for each in TIGHT
@@ -107,7 +108,9 @@ def solved_tightly(estimator):
 
 
 def expected_failures(estimator):
-    return {} if solved_tightly(estimator) else get_tags(estimator).expected_failed_checks
+    # on the few samples of the checks the last is solved to rounding at any tol
+    passes = solved_tightly(estimator) or str(estimator) == str(CENTRED)
+    return {} if passes else get_tags(estimator).expected_failed_checks
 
 
 @pytest.mark.filterwarnings(
@@ -132,7 +135,8 @@ def test_weights_and_repetition_agree_up_to_the_root_of_the_gap(estimator, chang
     assert weighted.objective_ == pytest.approx(repeated.objective_, rel=1e-9)
     root = np.sqrt(2.0 * max(weighted.duality_gap_, repeated.duality_gap_) * repeated.objective_)
     assert root < 1e-4
-    np.testing.assert_allclose(weighted.decision_function(X), repeated.decision_function(X), atol=root)
+    ours, theirs = (getattr(each, "decision_function", each.predict)(X) for each in (weighted, repeated))
+    np.testing.assert_allclose(ours, theirs, atol=root)
 
 
 @pytest.mark.parametrize("sparse", [False, True])
