@@ -170,7 +170,8 @@ def jobs_of(names, splits: int) -> list[tuple[str, int, str]]:
         (name, number, who)
         for number in range(splits)
         for name in names
-        for who in (*(REGRESSORS if name in REGRESSION else CLASSIFIERS), *(() if name in (*MULTIVIEW, QUICK[1]) else (PLAIN,)))
+        for who in (REGRESSORS if name in REGRESSION else CLASSIFIERS)
+        + (() if name in (*MULTIVIEW, QUICK[1]) else (PLAIN,))
     ]
 
 

@@ -39,8 +39,8 @@ def work(small, repetition, sets):
     for kernels, norms in ((stack, {"l1": 1.0, "l2": 2.0}), (mean, {"canonical": 1.0})):
         # one search over eta and norm, trained on the first part and scored on the second
         search = MKLClassifierCV(
-            "precomputed", Cs=COSTS[:: 2 if small else 1], norms=list(norms.values()), refit=False, baselines=False, **options,
-            cv=[(np.arange(third), np.arange(third, 2 * third))],
+            "precomputed", Cs=COSTS[:: 2 if small else 1], norms=list(norms.values()), refit=False, baselines=False,
+            **options, cv=[(np.arange(third), np.arange(third, 2 * third))],
         ).fit(kernels[both], y[both])  # fmt: skip
         scores, points = search.cv_results_["mean_test_score"], search.cv_results_["params"]
         for method, norm in norms.items():

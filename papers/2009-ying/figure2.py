@@ -45,7 +45,8 @@ def work(small, kind, part):
         found = []
         for k, name in enumerate(names):
             one = stack.take_kernels([k])
-            search = MKLClassifierCV("precomputed", Cs=COSTS, cv=3, baselines=False, **options).fit(one[train], y[train])
+            search = MKLClassifierCV("precomputed", Cs=COSTS, cv=3, baselines=False, **options)
+            search.fit(one[train], y[train])
             accuracy = 100 * search.score(one[test], y[test])
             found.append({"name": name, "step": 0, "accuracy": accuracy, "weights": [search.C_]})
         return found

@@ -87,7 +87,7 @@ STAGES = (TwoStageClassifier, TwoStageRegressor)
 TIGHT = [each for each in ESTIMATORS if not isinstance(each, (DiscriminantMKLClassifier, *ONLINE, *STAGES))]
 # a search adds nothing to what its base estimator makes of these
 SEARCHES = (MKLClassifierCV, MKLRegressorCV, M3KClassifierCV)
-# a gap of 1e-16 leaves outputs its root apart, and rounding leaves more of the joint hinge and the tube: their own tests
+# a gap of 1e-16 leaves outputs its root apart, rounding leaves more of the joint hinge and the tube: tests of their own
 ROOT = ("MKLClassifier()", "MKLClassifier(loss='multinomial')", str(CENTRED))
 VARIANTS = [
     (each, new)
