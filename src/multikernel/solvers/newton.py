@@ -106,8 +106,9 @@ class Newton(Solver):
 
     def start(self, point: Point, tol: float) -> _State:
         fixed = len(point.beta) == 1 or point.problem.mixing.is_fixed
-        # on few samples a partial solution saves less time than the certificate after it takes
-        partial = point.problem.gram.n_samples > ROWS and not missing(point.problem, *self.uses)
+        # on few samples a partial solution saves less time than the certificate after it takes; not for one class
+        few = point.problem.gram.n_samples <= ROWS and not getattr(point.problem.machine, "total", 0.0)
+        partial = not few and not missing(point.problem, *self.uses)
         # a machine whose own start is not zero tells about the weights, of which nothing is known yet
         state = _State(tol, (point.beta, point.a), InOut(point), partial, fixed, not fixed)
         state.weights_first = bool(point.q.any() and np.ptp(point.beta) == 0)
