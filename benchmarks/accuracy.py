@@ -231,7 +231,7 @@ def table(rows: list[dict], names, rivals: tuple[str, ...], title: str, unit: fl
         return []
     rivals = tuple(who for who in rivals if all(who in found[name] for name in names))
     contestants = ("MKL", *rivals)
-    lines = [f"### {title}", ""]
+    lines = [f"## {title}", ""]
     lines.append(f"| set | n | classes | views | {' | '.join(contestants)} | MKL minus {rivals[0]} | |")
     lines.append("| --- " * (6 + len(contestants)) + "|")
     ranks, means, worse, plain = [], [], [], []

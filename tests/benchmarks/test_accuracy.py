@@ -38,7 +38,7 @@ def test_the_quick_version_in_shards(accuracy, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(accuracy, "write", lambda text, write=accuracy.write: write(text, document))
     accuracy.main([*out, "--report", "--write"])
     printed = capsys.readouterr().out
-    assert "| iris | 105 | 3 | 1 |" in printed and "### Several views" in printed and "Mean rank: MKL" in printed
+    assert "| iris | 105 | 3 | 1 |" in printed and "## Several views" in printed and "Mean rank: MKL" in printed
     text = document.read_text()
     assert text.startswith("before") and text.endswith("after\n") and "old" not in text and "| iris |" in text
 
