@@ -140,6 +140,7 @@ def test_a_search_that_chose_one_kernel_says_so():
     found = report(model, X[TEST], y[TEST], None, X_train=X[TRAIN], y_train=y[TRAIN], n_bootstraps=2)
     assert "by the kernel 'signal' alone, out of 2 kernels" in found.summary[0]
     assert "Learning the mix bought nothing: the kernel 'signal' alone scores" in " ".join(found.summary)
+    assert "certified: no model of this kernel has" in " ".join(found.summary)
     assert "The drops are those of the learned mix" in found.html
 
 

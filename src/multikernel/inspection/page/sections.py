@@ -72,8 +72,8 @@ def summary(last: Any, scores: Scores, importance: Any, gain: Any, cautions: Seq
     gap = float(np.max(last.duality_gap_)) if hasattr(last, "duality_gap_") else None
     if gap is not None:
         lines.append(
-            "The training is certified: no mix of these kernels has an objective that is better by more than "
-            f"{100 * gap:.2g} %."
+            f"The training is certified: no model of {'this kernel' if alone else 'a mix of these kernels'} has an "
+            f"objective that is better by more than {100 * gap:.2g} %."
         )
     count = len(cautions)
     lines.append(
