@@ -81,3 +81,19 @@ def as_frame(table: dict[str, list]) -> Any:
     except ImportError:
         return table
     return pd.DataFrame(table)
+
+
+class AsTable:
+    """A result that can be read as a table: ``_columns`` returns its columns by name."""
+
+    def _columns(self) -> dict[str, list]:
+        raise NotImplementedError
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return one dict for each row, by the names of the columns."""
+        columns = self._columns()
+        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+    def frame(self) -> Any:
+        """Return a pandas data frame of the same rows, or a dict of lists without pandas."""
+        return as_frame(self._columns())

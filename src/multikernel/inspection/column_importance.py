@@ -19,7 +19,7 @@ from scipy import sparse
 from sklearn.utils.validation import _num_samples
 
 from multikernel.estimators.validation import check_labels, check_samples
-from multikernel.estimators.weights_table import as_frame, kernels_of, views_of
+from multikernel.estimators.weights_table import AsTable, kernels_of, views_of
 from multikernel.gram.stack import KernelStack
 from multikernel.inspection.trials import check_count, find_scorer, fitted_model, generator, quiet
 from multikernel.kernels.sequences.samples import Sequences
@@ -30,7 +30,7 @@ from multikernel.training.expansion import ComputedExpansion
 
 
 @dataclass(frozen=True, eq=False)
-class ColumnImportance:
+class ColumnImportance(AsTable):
     """What `column_importance` found, the most important column first.
 
     Attributes
@@ -53,15 +53,6 @@ class ColumnImportance:
     std: np.ndarray
     score: float
     scorer: str
-
-    def rows(self) -> list[dict[str, Any]]:
-        """Return one dict for each column: its name, views, drop and std."""
-        columns = self._columns()
-        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-
-    def frame(self) -> Any:
-        """Return a pandas data frame with one row for each column, or a dict of lists without pandas."""
-        return as_frame(self._columns())
 
     def _columns(self) -> dict[str, list]:
         lists = [getattr(self, name).tolist() for name in ("names", "views", "drop", "std")]

@@ -33,7 +33,7 @@ from scipy.stats import t as student
 from sklearn.base import is_classifier
 
 from multikernel.estimators.splits import splits_of
-from multikernel.estimators.weights_table import as_frame, kernels_of, views_of, weight_columns
+from multikernel.estimators.weights_table import AsTable, kernels_of, views_of, weight_columns
 from multikernel.inspection.trials import (
     Trial,
     TrialResult,
@@ -55,7 +55,7 @@ from multikernel.training.progress import progress, telling_compiling
 
 
 @dataclass(frozen=True, eq=False)
-class ViewImportance:
+class ViewImportance(AsTable):
     """What `view_importance` found, the most important view or kernel first.
 
     Attributes
@@ -94,15 +94,6 @@ class ViewImportance:
     confidence: float
     by: str
     n_bootstraps: int
-
-    def rows(self) -> list[dict[str, Any]]:
-        """Return one dict for each view or kernel: its name, drop, low, high, weight, contribution, selected."""
-        columns = self._columns()
-        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-
-    def frame(self) -> Any:
-        """Return a pandas data frame with one row for each view or kernel, or a dict of lists without pandas."""
-        return as_frame(self._columns())
 
     def _columns(self) -> dict[str, list]:
         numbers = ("drop", "low", "high", "weight", "contribution", "selected")
