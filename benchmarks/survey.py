@@ -1,6 +1,8 @@
 """Many fits on many data sets: where is a fit slow, and where does it not converge?
 
     python benchmarks/survey.py [--quick] [--fits N] [--check]     draw, fit what is not yet done, report
+    python benchmarks/survey.py --jobs 8                           several families at once, each in a process
+    python benchmarks/survey.py --searches                         searches against GridSearchCV over the same fits
     python benchmarks/survey.py --only KEY                         one fit again, with its history
     python benchmarks/survey.py --report                           report what is done
     python benchmarks/survey.py --solvers auto,newton,level        solvers against each other, on fits of norm 1 to 2
@@ -20,9 +22,13 @@ import hashlib
 import json
 import os
 import platform
+import queue
 import sys
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
+from itertools import groupby
 from pathlib import Path
 
 from rich.console import Console
@@ -30,6 +36,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from survey_draw import Fit, draw, parse
 from survey_fit import Worker, measure, model_of
 from survey_report import MOST_PASSES, REFERENCES, report
+from survey_searches import report_searches, searched, searches
 from survey_solvers import picture, show_solvers
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -74,23 +81,49 @@ def read(path: Path, source: str | None) -> dict[str, dict]:
     return records
 
 
-def fitted(fits: list[Fit], source: str, limits: tuple[float, float]) -> Iterator[dict]:
-    """Yield a record of each fit. Passes and references are measured once a family, the latter for each C."""
-    units: dict[str, dict] = {}
-    references: dict[tuple, dict] = {}
-    with Worker() as worker:
-        for fit in fits:
-            if fit.family not in units:
-                units[fit.family] = worker.do("pass", fit, TOL, 60)
-            limit = max(limits[fit.n > 500], MOST_PASSES * units[fit.family]["one_pass"])
-            known = fit.family, fit.task, fit.C
-            if known not in references:
-                # no fit takes more than its limit: of a longer reference only that it is longer matters
-                most = limit / REFERENCES
-                references[known] = worker.do("reference", fit, TOL, most) or {"reference": most}
-            result = worker.do("fit", fit, TOL, limit) or {"status": "killed", "seconds": limit}
-            about = {"key": fit.key, "family": fit.family, "task": fit.task, "C": fit.C, "source": source}
-            yield about | units[fit.family] | references[known] | result
+def fitted(fits: list[Fit], source: str, limits: tuple[float, float], worker: Worker) -> Iterator[dict]:
+    """Yield a record of each fit of one family. The pass is measured once, the reference once for each C."""
+    unit = worker.do("pass", fits[0], TOL, 60)
+    references: dict[float, dict] = {}
+    for fit in fits:
+        limit = max(limits[fit.n > 500], MOST_PASSES * unit["one_pass"])
+        if fit.C not in references:
+            # no fit takes more than its limit: of a longer reference only that it is longer matters
+            most = limit / REFERENCES
+            references[fit.C] = worker.do("reference", fit, TOL, most) or {"reference": most}
+        result = worker.do("fit", fit, TOL, limit) or {"status": "killed", "seconds": limit}
+        about = {"key": fit.key, "family": fit.family, "task": fit.task, "C": fit.C, "source": source}
+        yield about | unit | references[fit.C] | result
+
+
+def by_family(fits: list[Fit], jobs: int, call: Callable[[list[Fit], Worker], Iterator[dict]]) -> Iterator[dict]:
+    """Yield the records of all fits, several families at once; each thread waits for a process of its own."""
+    families: queue.SimpleQueue = queue.SimpleQueue()
+    for _, group in groupby(fits, key=lambda fit: fit.family):
+        families.put(list(group))
+    found: queue.SimpleQueue = queue.SimpleQueue()
+
+    def work() -> None:
+        try:
+            with Worker() as worker:
+                while True:
+                    for record in call(families.get_nowait(), worker):
+                        found.put(record)
+        except queue.Empty:
+            found.put(None)
+        except BaseException as error:
+            found.put(error)
+
+    for _ in range(jobs):
+        threading.Thread(target=work, daemon=True).start()
+    while jobs:
+        record = found.get()
+        if isinstance(record, BaseException):
+            raise record
+        if record is None:
+            jobs -= 1
+        else:
+            yield record
 
 
 def again(key: str) -> None:
@@ -121,16 +154,20 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--solvers", help="names of solvers, with commas between them")
     parser.add_argument("--picture", type=Path, help="with --solvers: the file of their profiles")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--out", type=Path, default=ROOT / "build" / "survey.jsonl")
+    parser.add_argument("--out", type=Path, help="file of results")
     parser.add_argument("--limit", type=float, help="processor seconds that a fit may take")
     parser.add_argument("--report", action="store_true", help="fit nothing")
+    parser.add_argument("--jobs", type=int, default=1, help="families at once; more than cores makes times worthless")
+    parser.add_argument("--searches", action="store_true", help="searches instead of fits")
     parser.add_argument("--check", action="store_true", help="exit code 1 where a bar is missed")
     options = parser.parse_args(arguments)
+    source = source_digest()
     if options.only:
         again(options.only)
         return 0
     fits, limits = chosen(options)
-    source = source_digest()
+    call = partial(searched, source=source) if options.searches else partial(fitted, source=source, limits=limits)
+    options.out = options.out or ROOT / "build" / ("searches.jsonl" if options.searches else "survey.jsonl")
     done = read(options.out, None if options.report else source)
     todo = [] if options.report else [fit for fit in fits if fit.key not in done]
     options.out.parent.mkdir(parents=True, exist_ok=True)
@@ -139,7 +176,7 @@ def main(arguments: list[str]) -> int:
         if todo:
             file.write(json.dumps({"run": machine(), "source": source, "seed": options.seed}) + "\n")
         task = progress.add_task("fits", total=len(todo))
-        for record in fitted(todo, source, limits):
+        for record in by_family(todo, options.jobs, lambda group, worker: call(group, worker=worker)):
             done[record["key"]] = record
             file.write(json.dumps(record) + "\n")
             file.flush()
@@ -152,7 +189,7 @@ def main(arguments: list[str]) -> int:
         if options.picture:
             picture(records, options.picture)
         return 0
-    met = report(records, console)
+    met = (report_searches if options.searches else report)(records, console)
     return 1 if options.check and not met else 0
 
 
@@ -174,6 +211,8 @@ def chosen(options) -> tuple[list[Fit], tuple[float, float]]:
         # with norm=inf there is nothing to learn, and explicit features have a solver of their own
         some = [fit for fit in fits if fit.norm <= 2 and fit.bank != "features"]
         fits = [replace(fit, solver=solver) for fit in some for solver in options.solvers.split(",")]
+    if options.searches:
+        fits = searches(fits)
     return [fit for fit in fits if options.match in fit.key], limits
 
 

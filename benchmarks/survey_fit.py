@@ -15,6 +15,7 @@ from multiprocessing.connection import Connection
 import numpy as np
 from clock import processor_seconds
 from survey_draw import Fit, kernels, samples, stack
+from survey_searches import measure_search
 
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "NUMBA_NUM_THREADS",
               "VECLIB_MAXIMUM_THREADS")  # fmt: skip
@@ -89,7 +90,7 @@ def measure_pass(fit: Fit, tol: float) -> dict:
     return {"one_pass": processor_seconds(lambda: np.tensordot(beta, K, 1)), "samples": K.shape[1], "kernels": len(K)}
 
 
-JOBS = {"fit": measure, "reference": measure_reference, "pass": measure_pass}
+JOBS = {"fit": measure, "reference": measure_reference, "pass": measure_pass, "search": measure_search}
 
 
 def serve(pipe: Connection) -> None:

@@ -15,7 +15,7 @@ FOLDER = Path(__file__).parents[2] / "benchmarks"
 def survey(monkeypatch):
     monkeypatch.syspath_prepend(str(FOLDER))
     monkeypatch.delenv("MULTIKERNEL_DATA", raising=False)
-    for name in ("survey", "survey_draw", "survey_fit", "survey_report", "survey_solvers"):
+    for name in ("survey", "survey_draw", "survey_fit", "survey_report", "survey_searches", "survey_solvers"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     import survey
 
@@ -67,6 +67,25 @@ def test_fits_are_recorded_and_not_done_again(survey, tmp_path, capsys, monkeypa
     assert out.read_text() == first + '{"key": "ring'
     printed = capsys.readouterr().out
     assert "ring/widths" in printed and "multiclass='ovr'" in printed and "every fit converged or refused" in printed
+
+
+def test_searches_are_compared_with_a_grid_in_several_processes(survey, tmp_path, capsys, monkeypatch):
+    keys = [
+        "ring/widths/n=40/loss=hinge/multi=joint/norm=1/C=1",
+        "waves.reg/poly/n=40/loss=squared/multi=joint/norm=2/C=1",
+        "blobs.one/poly/n=40/loss=hinge/multi=joint/norm=inf/nu=0.5",
+    ]
+    from survey_searches import searches
+
+    fits = searches([survey.parse(key) for key in keys])
+    assert [fit.key for fit in fits] == keys[:2]
+    monkeypatch.setattr(survey, "chosen", lambda options: (fits, (20.0, 20.0)))
+    out = tmp_path / "searches.jsonl"
+    survey.main(["--searches", "--jobs", "2", "--out", str(out)])
+    records = [json.loads(line) for line in out.read_text().splitlines()[1:]]
+    assert sorted(record["key"] for record in records) == sorted(keys[:2])
+    assert all(record["seconds"] > 0 and record["grid"] > 0 and record["scores"] < 0.1 for record in records)
+    assert "2 of 2 searches" in capsys.readouterr().out
 
 
 def test_a_fit_is_killed_at_its_limit(survey):
