@@ -211,10 +211,14 @@ def run(name: str, small: bool = False, output: Path | None = None, jobs: int = 
     todo = [task for task in todo if tuple(_text(value) for value in task.values()) not in known]
     if getattr(script, "one_at_a_time", False):
         jobs = 1
-    bar = Bar(name, len(todo))
+    bar, began = Bar(name, len(todo)), sum(os.times()[:4])
     for rows in _results(name, small, todo, jobs):
         append_rows(path, rows)
         bar.step()
+    if todo:
+        # of this process and of its children
+        seconds = sum(os.times()[:4]) - began
+        print(f"{name}: {len(todo)} of {len(script.tasks(small))} tasks, {seconds:.0f} s of processor time", flush=True)
     # in the order of the tasks, in whatever order they finished
     order = {tuple(_text(value) for value in task.values()): place for place, task in enumerate(script.tasks(small))}
     keys = list(script.tasks(small)[0])

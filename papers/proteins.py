@@ -18,12 +18,12 @@ from multikernel import KernelStack, stack_kernels
 from multikernel.datasets import load_dataset
 from multikernel.kernels import RBF, AminoAcidComposition, Linear, LocalAlignment, Spectrum, motif_kernels
 
-# name: data set, size of the paper's set, and how many of it are ambiguous
+# name: data set, and the size of the paper's set
 SETS = {
-    "plant": ("targetp2", 940, 0),
-    "nonplant": ("targetp2", 2732, 0),
-    "psort+": ("psort_pos_uni", 541, 81),
-    "psort-": ("psort_neg_uni", 1444, 192),
+    "plant": ("targetp2", 940),
+    "nonplant": ("targetp2", 2732),
+    "psort+": ("psort_pos_uni", 541),
+    "psort-": ("psort_neg_uni", 1444),
 }
 NAMES = [f"motif {i}" for i in range(64)] + [
     "composition",
@@ -39,7 +39,7 @@ def draw(name: str, n: int | None = None, ambiguous: int = 0, seed: int = 0) -> 
 
     Those have several locations; their class is the first of these.
     """
-    source, size, _ = SETS[name]
+    source, size = SETS[name]
     data = load_dataset(source)
     y = np.asarray(data["y"]).astype(int)
     if source == "targetp2":

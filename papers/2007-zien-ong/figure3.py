@@ -93,10 +93,10 @@ def draw(rows, figure):
         at = np.arange(len(names)) + 0.22 * (m - 1)
         axes["scores"].bar(at, ours[:, 0], 0.22, yerr=ours[:, 1], label=method)
         if m < 2:
-            axes["scores"].plot(at, [PAPER[name][m] for name in names], "kx", label="paper" if m == 0 else None)
+            axes["scores"].plot(at, [PAPER[name][m] for name in names], "kx", label="paper" if m == 1 else None)
     axes["scores"].set_xticks(range(len(names)), names)
     axes["scores"].set(ylabel="MCC (plant), F1 (%)", ylim=(60, 100))
-    axes["scores"].legend(ncols=4, fontsize="small", loc="lower center")
+    figure.legend(ncols=4, fontsize="small", loc="outside upper center")
     for name in names:
         weights = np.mean([numbers(each) for each in column(rows, "weights", data=name)], axis=0)
         axes[name].bar(range(len(weights)), weights)

@@ -70,8 +70,11 @@ def draw(rows, figure):
     for (above, below), name in zip(axes.T, CENTERS, strict=True):
         X, y = make_related_classes(300, centers=CENTERS[name], random_state=0)
         above.scatter(*X.T, c=[f"C{u}" for u in y], s=4)
-        above.set(title=name, aspect="equal")
+        for u, place in enumerate(CENTERS[name]):
+            above.text(*place, str(u), ha="center", va="center", weight="bold", fontsize="large")
+        above.set(title=f"the classes, {name}", aspect="equal")
         ClassEmbeddingDisplay.from_estimator(learner(name, 0, 300), ax=below)
+        below.set(title="the learned kernel on them")
 
 
 size = (8, 6)

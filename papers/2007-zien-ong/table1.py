@@ -110,9 +110,13 @@ def draw(rows, figure):
         for solver in values(rows, "solver"):
             size = column(rows, "size", solver=solver, grows=what)
             if len(size):
-                ax.loglog(size, column(rows, "seconds", solver=solver, grows=what), "o-", ms=3, label=solver)
-        ax.set(xlabel=what, ylabel="processor seconds")
-    axes[0].legend(fontsize="small")
+                label = solver if what == "examples" else None
+                ax.loglog(size, column(rows, "seconds", solver=solver, grows=what), "o-", ms=3, label=label)
+        sizes = column(rows, "size", solver="auto", grows=what)
+        ax.set(xlabel=what, ylabel="processor seconds", xticks=sizes, xticklabels=sizes)
+        ax.tick_params(axis="x", rotation=60)
+        ax.tick_params(axis="x", which="minor", bottom=False, labelbottom=False)
+    figure.legend(ncols=5, fontsize="small", loc="outside upper center")
 
 
 size = (10, 3.5)

@@ -104,4 +104,4 @@ def draw(rows, figure):
                 axes.plot(x, PAPER[name][method][0], "kx", label="paper" if m == 0 and name == "splice" else None)
     axes.set_xticks(range(len(groups)), [f"{name}, {coding}" for name, coding in groups])
     axes.set(ylabel="accuracy (%)", ylim=(max(0, min(min(row[m] for m in METHODS) for row in rows) - 5), 100))
-    axes.legend(ncols=5, fontsize="small", loc="lower center")
+    figure.legend(ncols=5, fontsize="small", loc="outside upper center")
