@@ -68,7 +68,7 @@ def small_set(n: int = 90, seed: int = 0) -> Bunch:
     texts = rng.choice(letters, (n, 60))
     for u, strong in enumerate((b"KR", b"LV", b"ST")):
         own = np.flatnonzero(y == u)
-        at = rng.random((len(own), 15)) < 0.45
+        at = rng.random((len(own), 15)) < 0.3
         texts[own, :15] = np.where(at, rng.choice(np.frombuffer(strong, "S1"), (len(own), 15)), texts[own, :15])
     return Bunch(seq=np.array([text.tobytes() for text in texts]), y=y)
 

@@ -32,7 +32,7 @@ def tasks(small):
     return [
         {"noise": noise, "split": split}
         for noise in ((0, 3) if small else NOISE)
-        for split in range(1 if small else 10)
+        for split in range(5 if small else 10)
     ]
 
 

@@ -23,7 +23,7 @@ COSTS = tuple(3.0**e for e in range(-3, 4))
 
 def tasks(small):
     """Every set and split."""
-    names, splits = (["psort+"], 1) if small else (PAPER, 10)
+    names, splits = (["psort+"], 5) if small else (PAPER, 10)
     return [{"data": name, "split": split} for split in range(splits) for name in names]
 
 

@@ -24,7 +24,7 @@ MUS = (1.0, 0.1, 0.01)
 
 def tasks(small):
     """Every kind of kernels: one task for the single kernels, one for their mean, one for each mu."""
-    kinds, mus = (("small",), (1.0,)) if small else (("public", "recomputed"), MUS)
+    kinds, mus = (("small",), (100.0, 0.001)) if small else (("public", "recomputed"), MUS)
     return [{"kind": kind, "part": part} for kind in kinds for part in ("single", "uniform", *mus)]
 
 
@@ -54,7 +54,7 @@ def work(small, kind, part):
     def watch(row):
         scores.append(100 * np.mean(np.unique(y)[row["decision_function"](chosen).argmax(axis=1)] == y[test]))
 
-    limit = 50 if small else 2000
+    limit = 100 if small else 2000
     model = MKLClassifier(
         "precomputed", C=part, solver=Alternating(change=0.0), tol=1e-14, max_iter=limit, callback=watch, **options
     )
@@ -85,7 +85,7 @@ def verdicts(rows):
             claim(f"{kind}: EM against the best single kernel, accuracy", "EM above all",
                   f"{accuracy[-1]:.1f}, {single.max():.1f} ({names[single.argmax()]})", accuracy[-1] > single.max(),
                   "a single kernel is as good"),
-            claim(f"{kind}: EM against the plain mean of the kernels, accuracy", "74.15, 70.49",
+            claim(f"{kind}: EM against the plain mean of the kernels, accuracy", "EM above: 74.15, 70.49",
                   f"{accuracy[-1]:.1f}, {uniform:.1f}", accuracy[-1] > uniform, "the plain mean is as good"),
             claim(f"{kind}: the most prominent kernels", ", ".join(PROMINENT), top,
                   len(set(PROMINENT) & set(order[:4])) >= 3, "other kernels than the paper's"),
@@ -94,8 +94,8 @@ def verdicts(rows):
             claim(f"{kind}: accuracy from the middle to the end", "stable", f"{accuracy[-5]:.1f} to {accuracy[-1]:.1f}",
                   abs(accuracy[-5] - accuracy[-1]) < 1.0, "still moving"),
             claim(f"{kind}: kernels with weight above 0.001, mu = {', '.join(f'{mu:g}' for mu in mus)}",
-                  "fewer at smaller mu", ", ".join(str(counts[mu]) for mu in mus), counts[mus[-1]] < counts[mus[0]] or
-                  len(mus) == 1, "not fewer"),
+                  "fewer at smaller mu", ", ".join(str(counts[mu]) for mu in mus), counts[mus[-1]] < counts[mus[0]],
+                  "not fewer"),
             note(f"{kind}: accuracy at these mu", ", ".join(
                  f"{column(rows, 'accuracy', kind=kind, part=mu)[-1]:.1f}" for mu in mus)),
         ]  # fmt: skip
