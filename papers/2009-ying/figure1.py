@@ -19,15 +19,15 @@ def tasks(small):
 def work(small, data, method):
     """One row for each iteration, every tenth of them after the first hundred."""
     table = load_script("2009-ying/table1")
-    X, y, widths = table.task(data, small)
+    stack, y = table.task(data, small)
     train, test = table.split_of(y, 0)
     scores = []
 
     def watch(row):
-        guess = np.unique(y)[row["decision_function"](X[test]).argmax(axis=1)]
+        guess = np.unique(y)[row["decision_function"](stack[test]).argmax(axis=1)]
         scores.append(100 * float(np.mean(guess == y[test])))
 
-    model = table.learner(method, widths, callback=watch).fit(X[train], y[train])
+    model = table.learner(method, callback=watch).fit(stack[train], y[train])
     top = np.sort(model.history_["weights"], axis=1)[:, -2:]
     return [
         {"step": step + 1, "objective": f"{value:.9g}", "accuracy": score, "first": b, "second": a}
