@@ -145,11 +145,9 @@ class Groups:
                 for future in distributed.wait(self.futures).done:
                     if future.status == "error":
                         future.result()
-                found = {}
-                for number, (future, names) in enumerate(
-                    (future, self.client.who_has(self.futures).get(future.key, ())) for future in self.futures
-                ):
-                    for name in sorted(names)[:1]:
+                found, places = {}, self.client.who_has(self.futures)
+                for number, future in enumerate(self.futures):
+                    for name in sorted(places.get(future.key, ()))[:1]:
                         found.setdefault(name, []).append(number)
         threads = self.client.nthreads()
         self.homes, self.groups = [], []

@@ -198,36 +198,32 @@ class SparseSource(Source):
         self.kernel = np.asarray(kernel, np.intp)
         self.n_samples = self.features.shape[0]
         self.n_kernels = int(self.kernel.max(initial=-1)) + 1
-        self._parts = self.features.indptr, self.features.indices, self.features.data
+        # few bytes for each column: the loops read the kernel of every entry beside its table
+        narrow = self.kernel.astype(np.min_scalar_type(self.n_kernels))
+        self._parts = self.features.indptr, self.features.indices, self.features.data, narrow
         self._scratch = np.zeros(len(self.kernel))
 
     @property
     def nbytes(self):
         return sum(part.nbytes for part in self._parts)
 
-    def _selector(self, coef=None):
-        """(M, p), the column of a kernel picking its features."""
-        values = np.ones(len(self.kernel)) if coef is None else coef
-        size = len(self.kernel)
-        return sparse.csr_array((values, (np.arange(size), self.kernel)), (size, self.n_kernels))
-
     def diag(self):
-        return np.ascontiguousarray((self.features.multiply(self.features) @ self._selector()).toarray().T)
+        return square_rows(*self._parts, np.zeros((self.n_kernels, self.n_samples)))
 
     def tables(self):
         return np.zeros(len(self.kernel))
 
     def score(self, T, coef, rows, out):
-        score_rows(*self._parts, self.kernel, coef, T, rows, out)
+        score_rows(*self._parts, coef, T, rows, out)
 
     def add(self, T, rows, delta, q):
-        add_rows(*self._parts, self.kernel, T, rows, delta, q)
+        add_rows(*self._parts, T, rows, delta, q)
 
     def pairs(self, coef, rows, G):
-        pair_rows(*self._parts, self.kernel, coef, rows, self._scratch, G)
+        pair_rows(*self._parts, coef, rows, self._scratch, G)
 
     def outputs(self, T, lo, hi):
-        return np.ascontiguousarray((self.features[lo:hi] @ self._selector(T)).toarray().T)
+        return kernel_rows(*self._parts, T, lo, np.zeros((self.n_kernels, hi - lo)))
 
     def take(self, idx):
         return SparseSource(self.features[idx], self.kernel)
@@ -248,6 +244,25 @@ def score_rows(start, column, value, kernel, coef, T, rows, out):
             j = column[t]
             total += coef[kernel[j]] * value[t] * T[j]
         out[r] += total
+
+
+@njit(cache=True, nogil=True)
+def kernel_rows(start, column, value, kernel, T, lo, out):
+    """out[k, r] += sum_j value_ij T_j over the features j of kernel k, for the rows i = lo + r; return out."""
+    for r in range(out.shape[1]):
+        for t in range(start[lo + r], start[lo + r + 1]):
+            j = column[t]
+            out[kernel[j], r] += value[t] * T[j]
+    return out
+
+
+@njit(cache=True, nogil=True)
+def square_rows(start, column, value, kernel, out):
+    """out[k, i] += sum_j value_ij^2 over the features j of kernel k; return out."""
+    for i in range(out.shape[1]):
+        for t in range(start[i], start[i + 1]):
+            out[kernel[column[t]], i] += value[t] ** 2
+    return out
 
 
 @njit(cache=True, nogil=True)

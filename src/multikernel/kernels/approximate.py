@@ -201,7 +201,8 @@ class HashedDegree(FeatureKernel):
         entries = int((weight > 0).sum())
         slots, values = np.zeros((len(codes), entries), np.int32), np.zeros((len(codes), entries))
         hash_places(codes, self.kernel_.alphabet_.size, weight, self.slots - 1, slots, values)
-        start = np.arange(0, len(codes) * entries + 1, max(entries, 1))
+        # sparse arrays keep the type of their indices: 32 bits where they suffice
+        start = np.arange(0, slots.size + 1, max(entries, 1), dtype=sparse.get_index_dtype(maxval=slots.size))
         Phi = sparse.csr_array((values.ravel(), slots.ravel(), start), (len(codes), self.slots))
         Phi.sum_duplicates()
         return Phi
