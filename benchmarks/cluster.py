@@ -3,15 +3,22 @@
     python benchmarks/cluster.py fit [--n 8000]                against the same fit in memory, kernels computed before
     python benchmarks/cluster.py kill [--n 1500] [--fits 20]   a worker killed at a random moment of each fit
     python benchmarks/cluster.py partitions [--n N ...]        sequences in partitions, against one process
+    python benchmarks/cluster.py bars [--seconds S]            the bars of partitions, within so many seconds
     python benchmarks/cluster.py lost [--n N ...] [--fits F]   the same, a worker killed at a random moment of each fit
     python benchmarks/cluster.py paper FILE                    tables of the lines of ``partitions``, and 10^8 samples
 
 fit, kill: samples and ten kernels of the workload `binary`, C = 1, gap 1e-3. ``peak`` is how much the memory of the
 client, which holds the scheduler as well, grew during the fit, in parts of the bytes of all kernels.
 
-partitions, lost: sequences of `multikernel.datasets.dna` in 16 partitions, made by the workers; eight kernels, the
-d-mers of each length hashed into 2^16 slots; gap 1e-2. ``peak`` is the largest memory of the client in MiB. One process
-fits the same sequences with gram="features" on one thread. --alone fits in one process only, --no-alone on the cluster.
+partitions, bars, lost: sequences of `multikernel.datasets.dna` in 16 partitions, made by the workers (not in ``fit``
+but for `lost`); eight kernels, the d-mers of each length hashed into 2^16 slots; gap 1e-2. ``peak`` is the largest
+memory of the client in MiB, ``processor`` the processor time of the client, which is the scheduler as well, and of each
+worker. One process fits the same sequences with gram="features" on one thread. --alone fits in one process only,
+--no-alone on the cluster.
+
+bars: partitions of all sizes, then one process at the largest size, given up at the end of the time (``ended`` is then
+false, ``fit`` the time that it had, and ``ratio`` a bound from above); other sizes in one process while time is left.
+Pin it to two cores, and start it with OMP_NUM_THREADS=1: taskset -c 0,1 python benchmarks/cluster.py bars
 
 Times are seconds. --quick takes small sizes.
 """
@@ -29,7 +36,7 @@ import time
 from pathlib import Path
 
 import numpy as np
-from distributed import Client, LocalCluster
+from distributed import Client, LocalCluster, wait
 from gpu import partial_targets, timed, two_classes
 
 from multikernel import MKLClassifier
@@ -108,6 +115,8 @@ def kill(n: int, fits: int, seed: int) -> None:
 
 
 PARTITIONS, LENGTH, DEGREES, SLOTS = 16, 20, 8, 1 << 16
+# seconds that no fit takes
+FOREVER = 10**6
 
 
 def sequences(number: int, n: int) -> tuple[np.ndarray, np.ndarray]:
@@ -131,11 +140,11 @@ def partitioned(n: int):
     return da.concatenate(X), np.tile(np.where(np.arange(n // PARTITIONS) % 2, 1, -1), PARTITIONS)
 
 
-def told(model, kind: str, n: int, seconds: float) -> dict:
-    """Return what is known of a fit; ``round`` is the time of one of its steps, four rounds and a certificate."""
+def told(model, kind: str, n: int, seconds: float, processor: list[float]) -> dict:
+    """Return what is known of a fit; ``step`` is the time of one of its steps, four epochs and a certificate."""
     steps = np.diff(model.history_["time"])
     return {
-        "kind": kind, "n": n, "fit": seconds, "steps": model.n_iter_,
+        "kind": kind, "n": n, "fit": seconds, "processor": processor, "ended": True, "steps": model.n_iter_,
         "step": float(np.median(steps)) if len(steps) else 0.0,
         "peak": peak() / 2**20, "objective": model.objective_, "gap": model.duality_gap_, "bytes": model.gram_.nbytes,
         "weights": model.weights_.round(3).tolist(),
@@ -143,11 +152,15 @@ def told(model, kind: str, n: int, seconds: float) -> dict:
 
 
 def fit_partitions(n: int) -> dict:
-    with cluster() as workers, Client(workers):
+    with cluster() as workers, Client(workers) as client:
         warm_up()
         X, y = partitioned(n)
+        X = X.persist()
+        wait(X)
+        before = [time.process_time(), *client.run(time.process_time).values()]
         seconds, model = timed(lambda: MKLClassifier(by_degree(), gram="features", tol=1e-2).fit(X, y))
-        return told(model, "partitions", n, seconds)
+        after = [time.process_time(), *client.run(time.process_time).values()]
+        return told(model, "partitions", n, seconds, np.subtract(after, before).round(2).tolist())
 
 
 def warm_up() -> None:
@@ -156,32 +169,63 @@ def warm_up() -> None:
     MKLClassifier(by_degree(), gram="features", tol=0.1).fit(X, y)
 
 
-def fit_alone(n: int) -> dict:
+def fit_alone(n: int, limit: int) -> dict:
+    began = time.perf_counter()
     model = MKLClassifier(by_degree(), gram="features", tol=1e-2, n_jobs=1)
     parts = [sequences(number, 64 * PARTITIONS) for number in range(PARTITIONS)]
     model.fit(np.concatenate([X for X, _ in parts]), np.concatenate([y for _, y in parts]))
     parts = [sequences(number, n) for number in range(PARTITIONS)]
     X, y = np.concatenate([X for X, _ in parts]), np.concatenate([y for _, y in parts])
     del parts
-    seconds, model = timed(lambda: model.fit(X, y))
-    return told(model, "alone", n, seconds)
+
+    def stop(*_):
+        raise TimeoutError
+
+    signal.signal(signal.SIGALRM, stop)
+    start, processor = time.perf_counter(), time.process_time()
+    signal.alarm(max(1, int(limit - (start - began))))
+    try:
+        seconds, model = timed(lambda: model.fit(X, y))
+    except TimeoutError:
+        return {"kind": "alone", "n": n, "fit": time.perf_counter() - start, "ended": False}
+    signal.alarm(0)
+    return told(model, "alone", n, seconds, [round(time.process_time() - processor, 2)])
 
 
-def partitions(sizes: list[int], alone: bool | None) -> None:
-    if alone is not None:
-        for n in sizes:
-            print(json.dumps(fit_alone(n) if alone else fit_partitions(n)), flush=True)
-        return
+def in_process(n: int, which: str, limit: float = FOREVER) -> dict:
+    """Return, and print, what a fit takes in a process of its own: the peak of one is not that of another."""
+    call = [sys.executable, __file__, "partitions", "--n", str(n), which, "--seconds", str(int(limit))]
+    row = json.loads(subprocess.run(call, check=True, capture_output=True, text=True).stdout.splitlines()[-1])
+    print(json.dumps(row), flush=True)
+    return row
+
+
+def partitions(sizes: list[int], alone: bool | None, limit: int) -> None:
     for n in sizes:
-        # in processes of their own: the peak of one is not that of the other
-        rows = []
-        for which in ("--no-alone", "--alone"):
-            call = [sys.executable, __file__, "partitions", "--n", str(n), which]
-            rows.append(json.loads(subprocess.run(call, check=True, capture_output=True, text=True).stdout))
-            print(json.dumps(rows[-1]), flush=True)
-        far, near = rows
+        if alone is not None:
+            print(json.dumps(fit_alone(n, limit) if alone else fit_partitions(n)), flush=True)
+            continue
+        far, near = in_process(n, "--no-alone"), in_process(n, "--alone")
         apart = abs(far["objective"] - near["objective"]) / near["objective"]
         print(json.dumps({"n": n, "ratio": far["fit"] / near["fit"], "apart": apart}), flush=True)
+
+
+def bars(sizes: list[int], limit: float) -> None:
+    began = time.perf_counter()
+    far = {n: in_process(n, "--no-alone") for n in sizes}
+    first, last = far[sizes[0]], far[sizes[-1]]
+    growth = np.log(last["step"] / first["step"]) / np.log(sizes[-1] / sizes[0]) if len(sizes) > 1 else 0.0
+    print(json.dumps({"growth of a step": growth, "bar": 1.1, "client": last["peak"], "bar of the client": 600}))
+    for n in reversed(sizes):
+        left = limit - (time.perf_counter() - began)
+        # a fit that was not given the time of the one in partitions would say nothing
+        if left < far[n]["fit"]:
+            continue
+        near = in_process(n, "--alone", left)
+        row = {"n": n, "ratio": far[n]["fit"] / near["fit"], "bar": 0.8, "ended": near["ended"]}
+        if near["ended"]:
+            row["apart"] = abs(far[n]["objective"] - near["objective"]) / near["objective"]
+        print(json.dumps(row), flush=True)
 
 
 def paper(lines: list[dict], speed: float = 1e9) -> None:
@@ -236,7 +280,7 @@ def lost(sizes: list[int], fits: int, seed: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("item", choices=["fit", "kill", "partitions", "lost", "paper"])
+    parser.add_argument("item", choices=["fit", "kill", "partitions", "bars", "lost", "paper"])
     parser.add_argument("file", nargs="?", type=Path)
     parser.add_argument("--n", type=int, nargs="+")
     parser.add_argument("--alone", action=argparse.BooleanOptionalAction)
@@ -244,6 +288,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=2)
     parser.add_argument("--fits", type=int, default=20)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seconds", type=int)
     args = parser.parse_args()
     if args.item == "fit":
         fit(args.n[0] if args.n else 1000 if args.quick else 8000, args.repeats)
@@ -251,8 +296,12 @@ def main() -> None:
         kill(args.n[0] if args.n else 1500, args.fits, args.seed)
     elif args.item == "paper":
         paper([json.loads(line) for line in args.file.read_text().splitlines()])
-    elif args.item == "partitions":
-        partitions(args.n or ([16_000] if args.quick else [125_000, 500_000, 2_000_000]), args.alone)
+    elif args.item in ("partitions", "bars"):
+        sizes = args.n or ([16_000] if args.quick else [125_000, 500_000, 2_000_000])
+        if args.item == "bars":
+            bars(sizes, args.seconds or 570)
+        else:
+            partitions(sizes, args.alone, args.seconds or FOREVER)
     else:
         lost(args.n or [16_000 if args.quick else 125_000], args.fits, args.seed)
 

@@ -9,6 +9,7 @@ For weights beta in the unit ball of the norm r, coefficients a in their set and
 from __future__ import annotations
 
 import numpy as np
+from scipy.linalg import cho_factor, cho_solve
 
 # coefficients may leave their set by rounding, as a fraction of C
 ROUNDING = 1e-6
@@ -49,6 +50,48 @@ def joint_bounds(K, y, weights, A, intercept, C: float = 1.0, norm: float = 1.0)
     f = np.tensordot(weights, F, 1) + intercept
     upper = 0.5 * float(weights @ q) + C * float((1.0 - E + f - f[at, y][:, None]).max(axis=1).sum())
     return upper, float(np.sum(A * E)) - 0.5 * dual_norm(q, norm)
+
+
+def squares_bounds(K, Y, weights, C: float = 1.0) -> tuple[float, float]:
+    """Return two numbers between which the optimum of least squares with intercepts and norm 1 lies, Y of shape (n, c).
+
+    Coefficients A and intercepts b are the best ones at the weights, by one Cholesky factorisation. The optimum is at
+    most the primal value at the weights, A and b, and at least the dual value of A. Both are moved apart by a bound on
+    rounding. K is a list of kernels with nonnegative entries, the largest on the diagonal.
+    """
+    n, c = Y.shape
+    if not in_ball(weights, 1):
+        return np.inf, -np.inf
+    M = np.zeros((n, n))
+    for k in np.flatnonzero(weights):
+        M += weights[k] * K[k]
+    shifted = M.copy()
+    shifted[np.diag_indices(n)] += 0.5 / C
+    factor = cho_factor(shifted, lower=True, overwrite_a=True, check_finite=False)
+    solved = cho_solve(factor, np.column_stack([Y, np.ones(n)]), check_finite=False)
+    b = solved[:, :c].sum(axis=0) / solved[:, c].sum()
+    A = solved[:, :c] - solved[:, c:] * b
+    A -= A.mean(axis=0)
+    F, G = M @ A, A @ A.T
+    R = Y - F - b
+    loss, squares, fit = C * _product(R, R), _product(A, A) / (4.0 * C), _product(A, Y)
+    upper = 0.5 * _product(A, F) + loss
+    # tr A' K_k A = <K_k, A A'>
+    lower = fit - squares - 0.5 * max(_product(each, G) for each in K)
+    # sums of at most n or c products at a time, whose sizes add up to these
+    own, left, largest = np.abs(A).sum(axis=0), np.abs(R).sum(axis=0), float(np.abs(Y).max())
+    top = max(float(np.diagonal(each).max()) for each in K)
+    sizes = top * float(own @ own) + 2.0 * C * float(left @ (largest + np.abs(b) + top * own))
+    digit = 2.0 * np.finfo(float).eps * (2 * n + c + len(K))
+    rounding = digit * (sizes + float(np.abs(A * Y).sum()) + squares + loss)
+    # columns of A add up to zero but for this, times intercepts of the optimum: |b| <= max |Y - f|, f^2 <= 2 top upper
+    sums = float((np.abs(A.sum(axis=0)) + digit * own).sum())
+    return upper + rounding, lower - rounding - sums * (largest + float(np.sqrt(2.0 * top * (upper + rounding))))
+
+
+def _product(A: np.ndarray, B: np.ndarray) -> float:
+    """Return the sum of the products of the entries, by rows."""
+    return float(np.einsum("ij,ij->i", A, B).sum())
 
 
 def in_ball(weights: np.ndarray, norm: float) -> bool:
