@@ -5,6 +5,8 @@
     python benchmarks/cluster.py partitions [--n N ...]        sequences in partitions, against one process
     python benchmarks/cluster.py bars [--seconds S]            the bars of partitions, within so many seconds
     python benchmarks/cluster.py lost [--n N ...] [--fits F]   the same, a worker killed at a random moment of each fit
+    python benchmarks/cluster.py estimates [--n N ...]         what `estimate` says, in parts of what a fit takes
+    python benchmarks/cluster.py again [--n N] [--fits F]      the client killed at a random moment, and the same call
     python benchmarks/cluster.py paper FILE                    tables of the lines of ``partitions``, and 10^8 samples
 
 fit, kill: samples and ten kernels of the workload `binary`, C = 1, gap 1e-3. ``peak`` is how much the memory of the
@@ -20,6 +22,10 @@ bars: partitions of all sizes, then one process at the largest size, given up at
 false, ``fit`` the time that it had, and ``ratio`` a bound from above); other sizes in one process while time is left.
 Pin it to two cores, and start it with OMP_NUM_THREADS=1: taskset -c 0,1 python benchmarks/cluster.py bars
 
+again: fits with a checkpoint in a client of their own, killed (SIGKILL) at a random moment while the workers live on.
+The same call then goes on in another client: ``kept`` says whether there was a file, ``right`` that it could be read,
+that none was left at the end, and that the objective is the one of an undisturbed fit within the gap.
+
 Times are seconds. --quick takes small sizes.
 """
 
@@ -33,7 +39,9 @@ import subprocess
 import sys
 import threading
 import time
+from multiprocessing import get_context
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 from distributed import Client, LocalCluster, wait
@@ -278,9 +286,69 @@ def lost(sizes: list[int], fits: int, seed: int) -> None:
             print(json.dumps({**row, "apart": apart, "right": right}), flush=True)
 
 
+def estimates(sizes: list[int]) -> None:
+    """Memory is what all processes grew by at most, the sequences with the workers before."""
+    with cluster() as workers, Client(workers) as client:
+        warm_up()
+        for n in sizes:
+            X, y = partitioned(n)
+            X = X.persist()
+            wait(X)
+            model = MKLClassifier(by_degree(), gram="features", tol=1e-2)
+            took, found = timed(lambda: model.estimate(X, y))
+            base = sum(client.run(forget_peak).values()) + forget_peak()
+            seconds, _ = timed(lambda: model.fit(X, y))
+            grown = sum(client.run(peak).values()) + peak() - base
+            row = {"n": n, "estimate took": took, "seconds": seconds, "memory": grown / 2**20}
+            ratios = {"of seconds": found.seconds["features"] / seconds, "of memory": found.memory["features"] / grown}
+            print(json.dumps({**row, **ratios, "bar": 2.0}), flush=True)
+
+
+def fit_kept(address: str, n: int, folder: Path) -> MKLClassifier:
+    """Fit sequences in partitions with a checkpoint, as a client of a running cluster."""
+    with Client(address):
+        X, y = partitioned(n)
+        (folder.parent / "begun").touch()
+        return MKLClassifier(by_degree(), gram="features", tol=1e-2, checkpoint=folder).fit(X, y)
+
+
+def readable(path: Path) -> bool:
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            return all(stored[name] is not None for name in stored.files)
+    except Exception:
+        return False
+
+
+def again(n: int, fits: int, seed: int) -> None:
+    rng, start = np.random.default_rng(seed), get_context("spawn")
+    with cluster() as workers, TemporaryDirectory() as place:
+        folder, address = Path(place) / "states", workers.scheduler_address
+        folder.mkdir()
+        fit_kept(address, 64 * PARTITIONS, folder)
+        usual, whole = timed(lambda: fit_kept(address, n, folder))
+        for number in range(fits):
+            (folder.parent / "begun").unlink()
+            child, pause = start.Process(target=fit_kept, args=(address, n, folder)), rng.uniform(0, usual)
+            child.start()
+            while not (folder.parent / "begun").exists():
+                time.sleep(0.01)
+            time.sleep(pause)
+            during = child.is_alive()
+            child.kill()
+            child.join()
+            kept = list(folder.glob("*.npz"))
+            sound = all(map(readable, kept))
+            model = fit_kept(address, n, folder)
+            apart = abs(model.objective_ - whole.objective_) / whole.objective_
+            right = bool(sound and apart <= 1e-2 and model.duality_gap_ <= 1e-2 and not list(folder.iterdir()))
+            row = {"fit": number, "n": n, "killed": pause, "during": during, "kept": len(kept), "steps": model.n_iter_}
+            print(json.dumps({**row, "usual": whole.n_iter_, "apart": apart, "right": right}), flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("item", choices=["fit", "kill", "partitions", "bars", "lost", "paper"])
+    parser.add_argument("item", choices=["fit", "kill", "partitions", "bars", "lost", "estimates", "again", "paper"])
     parser.add_argument("file", nargs="?", type=Path)
     parser.add_argument("--n", type=int, nargs="+")
     parser.add_argument("--alone", action=argparse.BooleanOptionalAction)
@@ -294,6 +362,10 @@ def main() -> None:
         fit(args.n[0] if args.n else 1000 if args.quick else 8000, args.repeats)
     elif args.item == "kill":
         kill(args.n[0] if args.n else 1500, args.fits, args.seed)
+    elif args.item == "estimates":
+        estimates(args.n or [16_000, 64_000, 250_000])
+    elif args.item == "again":
+        again(args.n[0] if args.n else 16_000, args.fits, args.seed)
     elif args.item == "paper":
         paper([json.loads(line) for line in args.file.read_text().splitlines()])
     elif args.item in ("partitions", "bars"):
