@@ -97,7 +97,9 @@ def verdicts(rows):
         claim("l2 never worst: its largest excess over the worse of the others, less two errors", "at most 0",
               f"{above:.2f}", above <= 0, "worst at some nu"),
         claim("all alike when every kernel has everything, nu = 1: range of errors in points", "equal",
-              f"{spread:.2f}", spread < 0.5, "l1 takes few kernels, and so averages over few of the random matrices", f"{100 * errors[:, 0, 1].max():.2f}"),
+              f"{spread:.2f}", spread < 0.5,
+              "l1 takes few kernels, and so averages over few of the random matrices",
+              f"{100 * errors[:, 0, 1].max():.2f}"),
         note("error in % of l1, l2, canonical, by nu", shown),
     ]  # fmt: skip
 
