@@ -52,6 +52,7 @@ HOLD = {
         "l1 worst": {"l1": 0.0},
         "l2 never worst": {"l2": 1.0},
     },
+    "2008-kloft/figure1_right": {"l2 - canonical": {"l2": 0.0}},
     "2009-ying/figure1": {
         "the objective of EM rises": {"objective": lambda row: row["step"]},
         "that of SILP rises": {"objective": 1.0},
@@ -62,7 +63,8 @@ HOLD = {
         "plain mean": {"accuracy": 50.0},
         "kernels with weight above": {"weights": "0.5 0.5"},
     },
-    "2009-ying/table1": {"EM - SILP": {"MCKL-EM": 0.0}},
+    "2009-ying/table1": {"EM - SILP": {"MCKL-EM": 0.0}, "EM - LSR-CV": {"MCKL-EM": 0.0}},
+    "2013-cortes/figure2_right": {"4 examples a class": {"M3K": 0.0}},
     "2013-cortes/table2": {"M3K - uniform": {"m3k": 0.0}, "M3K - joint": {"m3k": 0.0}},
     "2013-cortes/theorem2": {
         "T: largest rise": {"T": lambda row: 1.0 + row["fraction"]},
