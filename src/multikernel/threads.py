@@ -7,23 +7,23 @@ with BLAS threads and with processes started by joblib.
 from __future__ import annotations
 
 import os
+from _thread import allocate_lock, start_new_thread
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from functools import cache
+from dataclasses import dataclass
+from functools import cache, partial
 from itertools import pairwise
-from mmap import mmap
 from operator import call
-from threading import Lock
+from queue import SimpleQueue
+from threading import RLock
 from typing import Any
+from weakref import ref
 
 import numpy as np
 
 # bytes that a thread should read at least: waking a thread takes as long as reading some of them
 _WORTH_A_THREAD = 4 << 20
-# bytes of address space that a new thread takes: its stack, and its first objects
-_NEW_THREAD = 16 << 20
 # rows of a matrix worked on at once: more rows mean fewer calls, fewer rows smaller temporary arrays
 ROWS = 256
 # bytes of a temporary block: larger blocks mean fewer calls, smaller ones stay nearer to the cache
@@ -52,34 +52,68 @@ def resolve_threads(n_jobs: int | None = None) -> int:
 def _controller():
     from threadpoolctl import ThreadpoolController
 
-    return ThreadpoolController()
+    return ThreadpoolController().select(user_api="blas")
 
 
-_holding = Lock()
-_holders: list[Any] = []
+# the garbage collector may end a holder while the same thread has the lock, so it is one that can be taken twice
+_holding = RLock()
+# those that hold BLAS to one thread, and the libraries with the numbers of threads that they had before
+_holders: list[object] = []
+_before: list[tuple[Any, int]] = []
 
 
 @contextmanager
 def single_threaded_blas() -> Iterator[None]:
     """Keep BLAS to one thread per call for a while: the team splits the work instead, and its threads never spin.
 
-    The limit is set by the first of those that hold it, in whatever threads, and lifted by the last.
+    The limit is set by the first of those that hold it, in whatever threads, and lifted by the last; also where Ctrl-C
+    arrives while it is set or lifted.
     """
-    with _holding:
-        _holders.append(None if _holders else _controller().limit(limits=1, user_api="blas"))
+    holder = object()
     try:
-        yield
+        try:
+            with _holding:
+                _holders.append(holder)
+                if len(_holders) == 1:
+                    for library in _controller().lib_controllers:
+                        _before.append((library, library.num_threads))
+                        library.set_num_threads(1)
+            yield
+        finally:
+            _let_go(holder)
     finally:
-        with _holding:
-            # that of the first is the last to go
-            limit = _holders.pop()
-            if limit is not None:
-                limit.restore_original_limits()
+        # where Ctrl-C has cut that short
+        _let_go(holder)
+
+
+def _let_go(holder: object) -> None:
+    with _holding:
+        if _holders == [holder]:
+            for library, threads in _before:
+                library.set_num_threads(threads)
+            _before.clear()
+        if holder in _holders:
+            _holders.remove(holder)
+
+
+def _serve(offers: SimpleQueue, team: ref) -> None:
+    """Do the work that is offered, nothing where others were faster, until the team that is gone is offered itself."""
+    while isinstance(offer := offers.get(), list):
+        try:
+            work = offer.pop()
+        except IndexError:
+            continue
+        work()
+        # a thread that waits keeps no arrays
+        del work
 
 
 @dataclass(eq=False)
 class Team:
     """``n_threads`` workers, started on first use.
+
+    Nothing waits for a thread that has not begun to work, and no lock is held in Python code: threads that cannot be
+    started, that a fork has left behind, or Ctrl-C at any moment leave the caller with more work, never waiting.
 
     Parameters
     ----------
@@ -88,38 +122,78 @@ class Team:
     """
 
     n_threads: int = 1
-    _pool: ThreadPoolExecutor | None = field(default=None, init=False, repr=False)
 
     def __getstate__(self) -> dict:
-        return {"n_threads": self.n_threads, "_pool": None}
+        return {"n_threads": self.n_threads}
+
+    def _hire(self) -> SimpleQueue:
+        """Return the queue from which threads beside the caller take lists of calls; start them the first time."""
+        offers: SimpleQueue = SimpleQueue()
+        # another thread may ask at the same time
+        if self.__dict__.setdefault("_offers", offers) is offers:
+            try:
+                for _ in range(self.n_threads - 1):
+                    # no Python code runs when the team goes: Ctrl-C would be lost in it
+                    start_new_thread(_serve, (offers, ref(self, offers.put)))
+            except (RuntimeError, MemoryError):
+                # no more of them can be had
+                pass
+        return self.__dict__["_offers"]
 
     def run(self, calls: Iterable[Callable[[], object]]) -> list:
-        """Run the calls, each thread (this one too) taking the next as soon as it is free; results in order."""
+        """Run the calls, each thread (this one too) taking the next as soon as it is free; results in order.
+
+        After an error or Ctrl-C no further call is begun, and those that were have ended when it is raised.
+        """
         calls = list(calls)
         others = min(self.n_threads, len(calls)) - 1
         if others < 1:
             return list(map(call, calls))
-        if self._pool is None:
-            try:
-                # Python waits forever for a thread that runs out of memory while it starts
-                mmap(-1, others * _NEW_THREAD).close()
-            except OSError:
-                return list(map(call, calls))
-            self._pool = ThreadPoolExecutor(self.n_threads - 1, thread_name_prefix="multikernel")
         results: list = [None] * len(calls)
-        queue = enumerate(calls)
+        left = iter(range(len(calls)))
+        # of each other thread: whether it works (1), with a lock that is free once it has ended, and its error
+        working, ended = bytearray(others), [allocate_lock() for _ in range(others)]
+        errors: list[BaseException | None] = [None] * others
 
         def work() -> None:
-            for i, task in queue:
-                results[i] = task()
+            for i in left:
+                results[i] = calls[i]()
 
-        futures = [self._pool.submit(work) for _ in range(others)]
+        def help_out(t: int) -> None:
+            working[t] = 1
+            try:
+                work()
+            except BaseException as error:
+                errors[t] = error
+                deque(left, maxlen=0)
+            finally:
+                working[t] = 0
+                ended[t].release()
+
+        def finish() -> None:
+            deque(left, maxlen=0)
+            for t in range(others):
+                # a thread that begins from here on finds nothing left to do
+                while working[t]:
+                    ended[t].acquire()
+
+        for lock in ended:
+            lock.acquire()
+        offer, offers = [partial(help_out, t) for t in range(others)], self._hire()
         try:
-            work()
+            try:
+                for _ in range(others):
+                    offers.put(offer)
+                work()
+            finally:
+                # nothing is kept for threads that never come
+                offer.clear()
+                finish()
         finally:
-            wait(futures)
-        for future in futures:
-            future.result()
+            # where Ctrl-C has cut that short: other threads write to arrays of the caller
+            finish()
+        for error in filter(None, errors):
+            raise error
         return results
 
     def split(self, n: int, grain: int = 1, item_bytes: int | None = None) -> list[tuple[int, int]]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import dis
 import os
 import signal
 import sys
 import tempfile
 import time
 from collections.abc import Callable
+from itertools import islice
 from pathlib import Path
 
 from drill import Kind
@@ -15,7 +18,14 @@ from drill.child import in_child
 from drill.jobs import draw_job
 from multikernel import __file__ as package
 
-PACKAGE = str(Path(package).parent)
+# where Ctrl-C arrives: the library, and how its context managers are entered and left
+TRACED = str(Path(package).parent), contextlib.__file__
+
+
+def leaves_with(frame) -> bool:
+    """Whether the next thing is to call the ``__exit__`` of a with statement, before which Python raises no Ctrl-C."""
+    left = (each for each in dis.get_instructions(frame.f_code) if each.offset >= frame.f_lasti)
+    return all(each.opname == "LOAD_CONST" and each.argval is None for each in islice(left, 3))
 
 
 def raise_at_line(count: int, job: Callable[[Path], dict]) -> Callable[[Path], dict]:
@@ -26,9 +36,11 @@ def raise_at_line(count: int, job: Callable[[Path], dict]) -> Callable[[Path], d
 
         def watch(frame, event, arg):
             if event == "call":
-                return watch if frame.f_code.co_filename.startswith(PACKAGE) else None
+                return watch if frame.f_code.co_filename.startswith(TRACED) else None
             if event == "line":
                 left[0] -= 1
+                if left[0] == 0 and leaves_with(frame):
+                    left[0] = 1
                 if left[0] == 0:
                     sys.settrace(None)
                     raise KeyboardInterrupt

@@ -1,14 +1,9 @@
-"""The small parts of the frame: threads, factorisation, cut model, certificate."""
-
-import os
-import pickle
-from threading import get_ident
+"""The small parts of the frame: factorisation, cut model, certificate."""
 
 import numpy as np
 import pytest
 from problems import random_problem
 from scipy.linalg import LinAlgError
-from threadpoolctl import threadpool_info, threadpool_limits
 
 from multikernel.certificate import Best, Certificate
 from multikernel.gram.combined import Cholesky
@@ -18,67 +13,7 @@ from multikernel.mixing.norms import mixing_for
 from multikernel.problem import Point, Problem
 from multikernel.solve import Recorder
 from multikernel.solvers.cut_model import CutModel
-from multikernel.threads import Team, resolve_threads, single_threaded_blas
-
-
-@pytest.mark.parametrize("n_threads", [1, 2, 3])
-def test_a_team_returns_results_in_order_and_splits_everything(n_threads):
-    team = Team(n_threads)
-    assert team.run(lambda i=i: i * i for i in range(7)) == [i * i for i in range(7)]
-    for n in (0, 1, 5, 100):
-        spans = team.split(n, 3)
-        assert [i for lo, hi in spans for i in range(lo, hi)] == list(range(n))
-        assert all(hi % 3 == 0 for _, hi in spans[:-1])
-        assert team.split(n, 3, item_bytes=10) == team.split(n, max(1, n))
-        assert team.split(n, 3, item_bytes=1 << 30) == spans
-    assert pickle.loads(pickle.dumps(team)).run([lambda: 1, lambda: 2]) == [1, 2]
-
-
-def blas_threads() -> set[int]:
-    return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
-
-
-def test_the_limit_of_blas_is_lifted_by_the_last_that_holds_it():
-    with threadpool_limits(2, user_api="blas"):
-        before = blas_threads()
-        first, second = single_threaded_blas(), single_threaded_blas()
-        first.__enter__()
-        second.__enter__()
-        first.__exit__(None, None, None)
-        assert blas_threads() == {1}
-        with pytest.raises(RuntimeError), single_threaded_blas():
-            raise RuntimeError
-        assert blas_threads() == {1}
-        second.__exit__(None, None, None)
-        assert blas_threads() == before
-        with single_threaded_blas():
-            assert blas_threads() == {1}
-        assert blas_threads() == before
-
-
-def test_an_error_in_a_thread_reaches_the_caller():
-    def fail():
-        raise RuntimeError("inside")
-
-    with pytest.raises(RuntimeError, match="inside"):
-        Team(2).run([lambda: None, fail])
-
-
-def test_a_team_without_room_for_threads_works_in_the_calling_one(monkeypatch):
-    def refuse(*_):
-        raise OSError("Cannot allocate memory")
-
-    monkeypatch.setattr("multikernel.threads.mmap", refuse)
-    assert Team(3).run([get_ident] * 4) == [get_ident()] * 4
-
-
-def test_threads_follow_the_environment(monkeypatch):
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    assert resolve_threads() == resolve_threads(None) == resolve_threads(-1) == resolve_threads(-9) == 1
-    monkeypatch.delenv("OMP_NUM_THREADS")
-    cpus = len(os.sched_getaffinity(0))
-    assert resolve_threads() == resolve_threads(-1) == cpus and resolve_threads(-2) == max(1, cpus - 1)
-    assert resolve_threads(5) == 5
+from multikernel.threads import Team
 
 
 @pytest.mark.parametrize("n", [3, 512, 513, 2100])

@@ -5,10 +5,10 @@ Kernels that lie in memory are read where they lie and shared among threads; of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 from math import isqrt
-from threading import Event, Lock
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from multikernel.estimators.baselines.weights import TargetValues, team_of
 from multikernel.estimators.splits import splits_of
 from multikernel.gram.base import Gram
 from multikernel.gram.slices import take_block
+from multikernel.threads import Team
 
 # iterations of scikit-learn's machines, LIBSVM's own limit: without one they go on where rounding hides the optimum
 _MOST_ITERATIONS = 10_000_000
@@ -46,11 +47,11 @@ def each_kernel(
     >>> each_kernel(DenseGram(np.stack([np.eye(2), np.ones((2, 2))])), lambda k, block: block(every, every).sum())
     [np.float64(2.0), np.float64(4.0)]
     """
-    p, team = gram.n_kernels, team_of(gram)
+    p = gram.n_kernels
     direct = [gram.stored(k) for k in range(p)]
     everything = np.arange(gram.n_samples)
     found: dict[int, Any] = {}
-    stopped, one_at_a_time = Event(), Lock()
+    one_at_a_time = Lock()
 
     def stored(K: np.ndarray, factor: float, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         out = np.empty((len(rows), len(columns)), dtype)
@@ -59,26 +60,18 @@ def each_kernel(
             out *= factor
         return out
 
-    def some(kernels: Iterable[int]) -> None:
-        try:
-            for k in kernels:
-                if stopped.is_set():
-                    return
-                result = call(k, partial(stored, *(direct[k] or (gram.rows(everything, np.array([k]))[0], 1.0))))
-                with one_at_a_time:
-                    found[k] = result
-                    tell({"done": len(found), "of": p, "parts": "kernels"})
-        except BaseException:
-            stopped.set()
-            raise
+    def one(k: int) -> None:
+        result = call(k, partial(stored, *(direct[k] or (gram.rows(everything, np.array([k]))[0], 1.0))))
+        with one_at_a_time:
+            found[k] = result
+            tell({"done": len(found), "of": p, "parts": "kernels"})
 
     formed = any(matrix is None for matrix in direct)
     # each thread holds a copy of its kernel: the root of p of them are few beside all p
-    at_once = 1 if formed else min(team.n_threads, isqrt(p))
+    at_once = 1 if formed else min(team_of(gram).n_threads, isqrt(p))
     try:
-        team.run(partial(some, range(t, p, at_once)) for t in range(at_once))
+        Team(at_once).run(partial(one, k) for k in range(p))
     except KeyboardInterrupt:
-        stopped.set()
         if len(found) in (0, p):
             raise
     return [found.get(k) for k in range(p)]
