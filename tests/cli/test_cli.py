@@ -59,3 +59,9 @@ def test_a_warm_up_compiles_what_a_fit_needs():
     code += "; M(verbose=1).fit(X, X[:, 0] > 0); M(verbose=1).fit(X, np.arange(90) % 3)"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "starting" in found.stderr and "compiling" not in found.stderr
+
+
+@pytest.mark.parametrize(("option", "value"), [("--C", "nan"), ("--C", "inf"), ("--norm", "nan"), ("--C", "0")])
+def test_the_demo_refuses_numbers_by_the_name_of_their_option(option, value):
+    result = CliRunner().invoke(app, ["demo", option, value], env={"COLUMNS": "140"})
+    assert result.exit_code == 2 and option in result.output and "Traceback" not in result.output

@@ -8,6 +8,7 @@ from problems_search import CS, STACK, N, T, X, Y
 from sklearn.exceptions import FitFailedWarning
 
 from multikernel import MKLClassifierCV, MKLRegressorCV
+from multikernel.losses import EpsilonInsensitive
 
 
 def test_a_fold_of_one_class_is_one_clear_sentence():
@@ -60,6 +61,10 @@ BAD = [
     ({"tol": -1}, "The 'tol' parameter of MKLRegressorCV must be a positive number. Got -1"),
     ({"loss": "hinge"}, "The 'loss' parameter of MKLRegressorCV"),
     ({"n_jobs": 0}, "The 'n_jobs' parameter of MKLRegressorCV"),
+    (
+        {"loss": EpsilonInsensitive(epsilon=0.3), "epsilons": [0.01, 0.3], "Cs": [1.0]},
+        r"^The 'epsilon' parameter of MKLRegressor must be left out for loss=EpsilonInsensitive\(.*Got 0.01",
+    ),
 ]
 
 

@@ -174,3 +174,18 @@ def test_arrays_that_callers_write_to_are_not_those_that_predict(loss):
         for name in ("dual_coef_", "weights_", "intercept_", "kernel_contributions_"):
             getattr(model, name)[...] = 7.0
         np.testing.assert_array_equal(model.decision_function(X), before)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("loss", ["squared", "hinge"])
+def test_a_change_of_the_attributes_leaves_the_model_as_it_is(loss, classes):
+    # with the squared loss every sample is a support vector
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(30, 2)), np.arange(30) % classes
+    model = MKLClassifier(loss=loss).fit(X, y)
+    before, weights = model.decision_function(X), model.model_.weights.copy()
+    for name in ("dual_coef_", "intercept_", "weights_"):
+        if isinstance(value := getattr(model, name), np.ndarray):
+            value[...] = 7.0
+    assert np.array_equal(model.decision_function(X), before) and np.array_equal(model.model_.weights, weights)
+    assert not np.any(model.model_.coef == 7.0)

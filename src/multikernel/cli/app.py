@@ -29,6 +29,13 @@ def read_config(context: typer.Context, path: Path | None) -> Path | None:
     return path
 
 
+def check_number(param: typer.CallbackParam, value: float) -> float:
+    """Refuse NaN, which is in every range for older versions of typer, and an infinite cost."""
+    if value != value or (value == float("inf") and param.name == "cost"):
+        raise typer.BadParameter(f"{value} is no number that this option takes.")
+    return value
+
+
 @contextmanager
 def refusals() -> Iterator[None]:
     """End with a sentence on stderr: status 2 for what the input lacks, 130 for Ctrl-C."""
@@ -70,13 +77,14 @@ def version(
 @app.command()
 def demo(
     splits: int = typer.Option(3, min=1, help="Random halves of the data to average over."),
-    norm: float = typer.Option(1.0, min=1.0, help="Norm of the weights."),
-    cost: float = typer.Option(1.0, "--C", min=1e-6, help="Cost C of the losses."),
+    norm: float = typer.Option(1.0, min=1.0, callback=check_number, help="Norm of the weights."),
+    cost: float = typer.Option(1.0, "--C", min=1e-6, callback=check_number, help="Cost C of the losses."),
 ) -> None:
     """Learn weights of kernels on the breast cancer data; compare with the sum and the best single kernel."""
     from multikernel.cli.demo import run_demo
 
-    run_demo(splits, norm, cost)
+    with refusals():
+        run_demo(splits, norm, cost)
 
 
 @app.command(name="warm-up")

@@ -92,8 +92,10 @@ def command_line(context: Any) -> str:
             continue
         values = list(value) if isinstance(value, (list, tuple)) else [value]
         option = [] if each.param_type_name == "argument" else [each.opts[0]]
+        # older versions of typer have files as texts here
+        is_file = each.name in ("data", "model", "train", "out")
         for one in values:
-            words += [*option, *([] if one is True else [one.name if isinstance(one, Path) else str(one)])]
+            words += [*option, *([] if one is True else [Path(one).name if is_file else str(one)])]
     return shlex.join(words)
 
 

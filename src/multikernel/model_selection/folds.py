@@ -108,15 +108,20 @@ def parameters(point: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in point.items() if name != "kernel"}
 
 
-def train_point(
-    prepared: Prepared, spec: Any, point: Mapping[str, Any], settings: Settings, starts: Any = None
-) -> tuple[Fit, Fit]:
-    """Train a point of the grid; return the fit from which others may start, and the fit among all kernels."""
+def spec_at(spec: Any, point: Mapping[str, Any]) -> Any:
+    """Return the specification with the values of a point of the grid, or raise where they exclude each other."""
     own = parameters(point)
     if isinstance(loss := own.get("loss"), str):
         # a specification of classes takes the loss itself
         own["loss"] = CLASSIFICATION.get(loss, loss)
-    spec = replace(spec, **own)
+    return replace(spec, **own)
+
+
+def train_point(
+    prepared: Prepared, spec: Any, point: Mapping[str, Any], settings: Settings, starts: Any = None
+) -> tuple[Fit, Fit]:
+    """Train a point of the grid; return the fit from which others may start, and the fit among all kernels."""
+    spec = spec_at(spec, point)
     if "kernel" not in point:
         fit = train(prepared, spec, settings, starts)
         return fit, fit

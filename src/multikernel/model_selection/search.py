@@ -49,6 +49,7 @@ from multikernel.model_selection.folds import (
     fitted,
     run_folds,
     share_kernels,
+    spec_at,
     takes_weight,
     train_point,
 )
@@ -116,7 +117,11 @@ class SearchCV(BaseMKL):
             weight is not None and takes_weight(scorer), self.error_score, keep_outputs=bool(own.get("probability")),
         )  # fmt: skip
         samples, whole = job.samples(), None
-        settings = replace(job.settings, features_need=base._spec(samples).features_need)
+        spec = base._spec(samples)
+        for point in points:
+            # values that exclude each other are refused once, not by every fit
+            spec_at(spec, point)
+        settings = replace(job.settings, features_need=spec.features_need)
         shown = progress(self.verbose, self.tol, type(self).__name__) if self.verbose else nullcontext()
         folds: list[FoldResult] = []
         if self.verbose:

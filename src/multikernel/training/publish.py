@@ -106,8 +106,9 @@ def publish(fit: Fit) -> Model:
     own, single = coef if len(support) == n else coef[support], coef.shape[1] == 1
     attributes: dict[str, Any] = {
         "kernel_names_": list(prepared.names if products is None else products.names),
-        "dual_coef_": own[:, 0] if single else own.T,
-        "intercept_": float(intercepts[0]) if single else intercepts,
+        # the attributes of an estimator are its own: a change of them leaves the model as it is
+        "dual_coef_": (own[:, 0] if single else own.T).copy(),
+        "intercept_": float(intercepts[0]) if single else intercepts.copy(),
         "solver_": found[0].solver,
         "gram_": GramInfo(whole.kind, str(whole.dtype), whole.nbytes, str(whole.device), whole.recomputed),
     }
@@ -121,11 +122,12 @@ def publish(fit: Fit) -> Model:
         "status_": [solution.status for solution in found],
         "history_": [dict(zip(each.history, map(np.array, each.history.values()), strict=True)) for each in found],
     }
+    weights = several["weights_"].copy()
     for name, values in several.items():
         first = values[0].item() if isinstance(values[0], np.generic) else values[0]
         attributes[name] = values if len(found) > 1 else first
     return Model(
-        expansion, several["weights_"], support, own, intercepts, several["duality_gap_"], tuple(several["status_"]),
+        expansion, weights, support, own, intercepts, several["duality_gap_"], tuple(several["status_"]),
         attributes,
     )  # fmt: skip
 
