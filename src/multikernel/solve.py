@@ -9,7 +9,7 @@ from itertools import islice
 
 import numpy as np
 
-from multikernel.certificate import STALL, Best
+from multikernel.certificate import STALL, Best, Model
 from multikernel.machines.base import BIASES
 from multikernel.problem import Point, Problem, Start
 from multikernel.solution import CONVERGED, INTERRUPTED, MAX_ITER, SETTLED, STALLED, Solution
@@ -120,6 +120,12 @@ def solve(
         found = alone.exact_certificate
         if found.relative > tol >= found.computed and alone.refresh():
             found = alone.exact_certificate
+        if found.relative > 1.0 and begin is Point:
+            # a cost beyond what float64 can work with: nothing may be better than what was found
+            zero = begin(problem, None, problem.machine.make_feasible(np.zeros_like(model.coef)))
+            if zero.exact_certificate.gap < found.gap:
+                model = Model(zero.beta, zero.a, zero.outputs.known()[1], zero.wander)
+                found = zero.exact_certificate
     if found.relative <= tol and status != INTERRUPTED:
         status = CONVERGED
     return Solution(

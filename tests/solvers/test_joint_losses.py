@@ -9,11 +9,12 @@ from problems_joint_losses import LOSSES, biases, check, names, run
 from reference_joint import other_loss
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 from multikernel import MKLClassifier, MKLClassifierCV, stack_kernels
 from multikernel.gram.dense import DenseGram
-from multikernel.kernels import Linear
+from multikernel.kernels import RBF, Linear
 from multikernel.losses import Logistic, Multinomial, SmoothHinge, SquaredHinge
 from multikernel.machines.joint.joint_loss import JointLoss
 from multikernel.machines.smooth import Smooth
@@ -242,3 +243,16 @@ def test_the_benchmarks_run_on_small_draws(monkeypatch, capsys):
         joint_losses.passes(loss, [(40, 3, 2, 1.0, 1e-3, np.inf)], repeats=1)
     out = capsys.readouterr().out
     assert out.count("of the gap asked for") == out.count("passes") == 4 and "MISSED" not in out
+
+
+@pytest.mark.parametrize("C", [1e24, 1e60])
+@pytest.mark.parametrize("solver", ["auto", "level"])
+def test_costs_beyond_float64_are_not_worse_than_no_model_at_all(solver, C):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 4))
+    y = np.argsort(np.argsort(X[:, 0] + np.sin(2 * X[:, 2]) + 0.3 * rng.normal(size=30))) * 3 // 30
+    model = MKLClassifier([Linear(), RBF(), RBF(gamma=0.5)], loss="squared_hinge", C=C, solver=solver)
+    with pytest.warns(ConvergenceWarning):
+        model.set_params(fit_intercept=False).fit(X, y)
+    # coefficients of zero have a loss of C for every sample
+    assert model.objective_ <= 30.0 * C * (1 + 1e-9) and model.duality_gap_ <= 1 + 1e-9
