@@ -33,7 +33,7 @@ help:
 	@echo "make knobs    numbers in the source that no user can set (MAX=100: fail above so many)"
 	@echo "make alternate OLD=path   speed of this version as a ratio to that of another checkout, run in turn"
 	@echo "make mutate FILE=path TESTS=paths   changes of one file, one at a time, that these tests do not notice"
-	@echo "make drill    attack the library (BUDGET=30m SEED=1 RESUME=file ONLY=kind CHECK=--check): writes docs/reliability.md"
+	@echo "make drill    attack the library (BUDGET=30m SEED=1 JOBS=16 RESUME=file ONLY=kind CHECK=--check): writes docs/reliability.md"
 	@echo "make clean    remove what the others made"
 
 $(BIN)/python:
@@ -109,7 +109,7 @@ mutate: $(VENV)/.test
 
 drill: $(VENV)/.test
 	$(BIN)/python -m tests.drill --page docs/reliability.md $(if $(BUDGET),--budget $(BUDGET)) $(if $(SEED),--seed $(SEED)) \
-	    $(if $(RESUME),--resume $(RESUME)) $(if $(ONLY),--only $(ONLY)) $(CHECK)
+	    $(if $(RESUME),--resume $(RESUME)) $(if $(ONLY),--only $(ONLY)) $(if $(JOBS),--jobs $(JOBS)) $(CHECK)
 
 # a run that was stopped goes on where it was; papers-full adds the fit of a million samples
 papers: $(VENV)/.package

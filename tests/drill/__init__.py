@@ -48,6 +48,8 @@ class Kind:
         An exception is a finding too.
     absent : callable
         Returns why the kind cannot run here, or None.
+    alone : bool
+        Whether all cases belong to one process, however many there are.
     """
 
     name: str
@@ -56,6 +58,7 @@ class Kind:
     full: int
     case: Callable[[np.random.Generator], tuple[str, str | None]]
     absent: Callable[[], str | None] = lambda: None
+    alone: bool = False
 
 
 def load_kinds() -> dict[str, Kind]:

@@ -67,5 +67,6 @@ KIND = Kind(
     share=2,
     full=2000,
     case=case,
+    alone=True,
     absent=lambda: None if Path("/proc/self/statm").exists() else "memory is measured on Linux only.",
 )

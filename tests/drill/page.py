@@ -14,9 +14,9 @@ OPENING = """# What was tried to break it
 
 `make drill` attacks the library for as long as it is given time: `make drill BUDGET=30m SEED=1` draws cases from a seed
 and stops when the time is up, without `BUDGET` it runs all cases, and `RESUME=FILE` goes on with the file of results of
-an earlier run. A case depends on the seed, its kind and its number alone:
-`python -m tests.drill --only KIND --seed S --case N` shows it again. The kinds live in `tests/drill`, a slice of each
-runs in the test suite, and this page is written by the run that it describes.
+an earlier run; `JOBS=16` divides the cases among as many processes. A case depends on the seed, its kind and its number
+alone: `python -m tests.drill --only KIND --seed S --case N` shows it again. The kinds live in `tests/drill`, a slice of
+each runs in the test suite, and this page is written by the run that it describes.
 """
 
 
@@ -57,7 +57,8 @@ def write_page(path: Path, kinds: Iterable[Kind], rows: list[dict], skipped: dic
         lines.append(f"Tried: {most}{others}.\n" if labels else "")
     lines.append("## Findings\n")
     lines += [
-        f"- {row['kind']}, case {row['case']} ({row['label']}): {' '.join(row['finding'].split())[:300]}"
+        f"- {row['kind']}, seed {row['seed']}, case {row['case']} ({row['label']}): "
+        f"{' '.join(row['finding'].split())[:300]}"
         for row in found
     ]
     lines += [] if found else ["None."]

@@ -1,6 +1,7 @@
 """A slice of the drill in the suite, and the runner itself: seeds, resuming, the page."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -109,3 +110,19 @@ def test_the_budget_and_the_page(tmp_path, monkeypatch, capsys):
         and "RuntimeError: seven" in text
     )
     assert main(["--only", "toy", "--case", "0"]) == 0
+
+
+def test_parts_are_all_cases_and_their_files_make_one_page(tmp_path, monkeypatch, capsys):
+    single = replace(TOY, name="single", alone=True)
+    monkeypatch.setattr("drill.run.load_kinds", lambda: {"toy": TOY, "single": single})
+    paths = [tmp_path / f"{j}.jsonl" for j in range(3)]
+    for j, path in enumerate(paths):
+        drill([TOY, single], 4, np.inf, Results(path, False), (j, 3))
+        # nothing is left to go on with
+        drill([TOY, single], 4, np.inf, Results(path, True), (j, 3))
+    rows = [row for path in paths for row in Results(path, True).rows]
+    assert sorted(row["case"] for row in rows if row["kind"] == "toy") == list(range(40))
+    assert [row["case"] for row in Results(paths[0], True).rows if row["kind"] == "single"] == list(range(40))
+    page = tmp_path / "page.md"
+    assert main(["--merge", *map(str, paths), "--page", str(page), "--check"]) == 1
+    assert "| toy | 40 | 40 |" in page.read_text() and "80 cases of seeds [4]" in capsys.readouterr().out
