@@ -2,7 +2,7 @@
 
 A fit asks the workers some hundred questions, which take their time however few the samples are. So the time of the
 preparation and that of a step are taken as a constant and a multiple of the number of samples, and the number of steps
-as the mean of the timed fits. Memory is that of the features, and the rest likewise.
+as that of the largest timed fit. Memory is that of the features, and the rest likewise.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from sklearn.base import clone
 from multikernel.estimators.estimate import Estimate, Probes, memory_of
 from multikernel.estimators.partitioned import check_partitions
 from multikernel.kernels.inputs import take_rows
-from multikernel.threads import ROWS
 from multikernel.training.checkpoint import SHARE
 
 
@@ -30,9 +29,9 @@ class PartitionProbes(Probes):
     def __init__(self, estimator: Any, X: Any, y: Any, weight: Any) -> None:
         y, weight = (np.asarray(each) if hasattr(each, "__dask_graph__") else each for each in (y, weight))
         super().__init__(estimator, check_partitions(clone(estimator), X), y, weight)
-        # fewer rows of a partition would tell nothing about the work
-        least = ROWS * len(self.X.delayed)
-        self.sizes = [size for size in self.sizes if size >= least] or self.sizes[-1:]
+        # sizes far apart: few samples show what the questions take, many the work
+        far = self.sizes[::-1][::4][::-1]
+        self.sizes = far if len(far) > 1 else sorted({self.sizes[0], self.sizes[-1]})
 
     def part(self, rows: np.ndarray) -> Any:
         from dask import delayed
@@ -111,7 +110,7 @@ def _whole(sizes: Sequence[int], found: Sequence[tuple[float, float, int]], n: i
     if not sizes:
         return np.inf
     preparation, step, steps = (list(each) for each in zip(*found, strict=True))
-    return line_at(sizes, preparation, n) + float(np.mean(steps)) * line_at(sizes, step, n)
+    return line_at(sizes, preparation, n) + steps[-1] * line_at(sizes, step, n)
 
 
 def estimate_partitions(estimator: Any, X: Any, y: Any, weight: Any, seconds: float | None) -> Estimate:
