@@ -13,6 +13,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from multikernel.machines.base import ON_BOUND, ROUNDING
 from multikernel.machines.box_loops import last_digit, vmax, vmin
 
 CONVERGED, NEEDS_ROWS, OUT_OF_STEPS, GO_ON = 0, 1, 2, 3
@@ -249,6 +250,35 @@ def add_block(W, at, T):
         row, w = T[at[r]], W[r]
         for s in range(at.shape[0]):
             row[at[s]] += w[s]
+
+
+@njit(cache=True, nogil=True)
+def bias_system(A, upper, C, weights, G):
+    """Return L and r, L b = r the biases b for which the slopes G - b of each row are most nearly equal.
+
+    Entries count by their weights where they are free: off their bounds, in rows with at least two of them.
+    """
+    n, c = A.shape
+    L, rhs, w = np.zeros((c, c)), np.zeros(c), np.empty(c)
+    for i in range(n):
+        total, mean, free = 0.0, 0.0, 0
+        for u in range(c):
+            off = A[i, u] < upper[i, u] - ON_BOUND * C[i]
+            w[u] = weights[i, u] if off else 0.0
+            free += off
+            if w[u] != 0.0:
+                total += w[u]
+                mean += w[u] * G[i, u]
+        if free < 2:
+            continue
+        total = max(total, ROUNDING * C[i])
+        for u in range(c):
+            if w[u] != 0.0:
+                L[u, u] += w[u]
+                rhs[u] += w[u] * (G[i, u] - mean / total)
+                for v in range(c):
+                    L[u, v] -= w[u] * w[v] / total
+    return L, rhs
 
 
 @njit(cache=True, nogil=True)

@@ -20,11 +20,9 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy.linalg import LinAlgError, get_lapack_funcs
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
+from scipy.linalg import LinAlgError
 
-from multikernel.gram.combined import RIDGES, Cholesky, Combined, HostRows
+from multikernel.gram.combined import LAPACK, RIDGES, Cholesky, Combined, HostRows
 from multikernel.gram.dense_loops import complete, gather_block
 from multikernel.machines.base import ROUNDING
 from multikernel.machines.joint.hinge_loops import add_block, difference_block
@@ -89,9 +87,12 @@ class DifferencesNewtonSystem:
             B[t, self.u] = 1.0
             B[t, self.v] -= 1.0
             # independent column sums: all but one of each set of classes that rows connect
-            links = coo_array((np.ones(len(self.u)), (self.u, self.v)), shape=(self.c, self.c))
-            first = np.unique(connected_components(links, directed=False)[1], return_index=True)[1]
-            B = np.delete(B, first, axis=1)
+            least, before = np.arange(self.c), None
+            while before is None or not np.array_equal(least, before):
+                before, low = least.copy(), np.minimum(least[self.u], least[self.v])
+                np.minimum.at(least, self.u, low)
+                np.minimum.at(least, self.v, low)
+            B = B[:, least < np.arange(self.c)]
             X = self.factor.solve(B)
             self.columns = B, np.linalg.lstsq(B.T @ X, X.T, rcond=1e-15)[0].T
 
@@ -199,7 +200,7 @@ class ClassBlocksNewtonSystem:
         n, kind = len(idx), self.kind
         if not n:
             return np.zeros((0, 0), kind)
-        potrf, potri = get_lapack_funcs(("potrf", "potri"), dtype=kind)
+        potrf, _, potri = LAPACK[kind.char]
 
         def matrix() -> np.ndarray:
             K = np.empty((n, n), kind)

@@ -19,7 +19,7 @@ from scipy.linalg import LinAlgError
 from multikernel.gram.base import Outputs
 from multikernel.gram.combined import Combined
 from multikernel.machines.base import BIASES, FLOOR, ON_BOUND, PENALTY, ROUNDING, Curvature, Machine
-from multikernel.machines.joint.hinge_loops import CONVERGED, NEEDS_ROWS, project_rows, settle_rows
+from multikernel.machines.joint.hinge_loops import CONVERGED, NEEDS_ROWS, bias_system, project_rows, settle_rows
 from multikernel.machines.joint.interior_point import FIRM, interior_point
 from multikernel.machines.joint.newton_systems import ClassBlocksNewtonSystem, DifferencesNewtonSystem
 
@@ -155,11 +155,7 @@ class RowMachine(Machine):
         inside = a if self.linear is True else self.off_bounds(a)
         gradient, D = self.derivatives(inside)
         slack = np.minimum(self.upper - inside, self.scale) ** 2
-        w = self.free(a) * slack / (self.C[:, None] + D * slack)
-        g = gradient - f
-        shares = w / np.maximum(w.sum(axis=1, keepdims=True), ROUNDING * self.C[:, None])
-        L = np.diag(w.sum(axis=0)) - shares.T @ w
-        rhs = np.sum(w * (g - np.sum(shares * g, axis=1, keepdims=True)), axis=0)
+        L, rhs = bias_system(a, self.upper, self.C, slack / (self.C[:, None] + D * slack), gradient - f)
         return np.linalg.lstsq(L, rhs, rcond=1e-10)[0]
 
     def primal(self, f, quad, accuracy=0.0, a=None):
