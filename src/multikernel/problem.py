@@ -96,6 +96,9 @@ class Point:
         self.beta = problem.mixing.start(problem.gram.n_kernels) if beta is None else beta
         self.a = problem.machine.start() if a is None else a
         self._outputs = known if isinstance(known, Outputs) else problem.gram.new_outputs(self.a.shape, known)
+        if known is None and not self.a.any():
+            # outputs of zero are known
+            self.a = self._outputs.coef
         self.combined = problem.gram.combined(self.beta)
         self.curvature = np.full(problem.gram.n_kernels, np.inf)
         # how far below zero the quadratic forms are
@@ -112,17 +115,18 @@ class Point:
 
     def sizes(self, a: np.ndarray) -> np.ndarray:
         """Return sum_j sqrt(K_jj) |a_j| of every kernel, shape (p,): no output is longer than sqrt(K_ii) times that."""
-        return np.abs(a).reshape(len(a), -1).sum(axis=1) @ self._lengths.T
+        return (np.abs(a) if a.ndim == 1 else np.abs(a).sum(axis=1)) @ self._lengths.T
 
     @property
     def outputs(self) -> Outputs:
         """Outputs of every kernel, brought up to date with a."""
         if self._outputs.coef is not self.a:
-            n, change = len(self.a), self.a - self._outputs.coef
-            rows = np.abs(self.a).reshape(n, -1).sum(axis=1), np.abs(change).reshape(n, -1).sum(axis=1)
-            self.size, moved = np.array(rows) @ self._lengths.T
-            self.wander = self.wander + moved + self.size / n
-            if np.any(self.wander > _STALE * self.size):
+            own, change = np.abs(self.a), np.abs(self.a - self._outputs.coef)
+            if own.ndim > 1:
+                own, change = own.sum(axis=1), change.sum(axis=1)
+            self.size, moved = np.array([own, change]) @ self._lengths.T
+            self.wander = self.wander + moved + self.size / len(self.a)
+            if (self.wander > _STALE * self.size).any():
                 # without the rounding that earlier coefficients have left
                 self._outputs, self.wander = self.problem.gram.new_outputs(self.a.shape), self.size
             self._outputs.update(self.a)

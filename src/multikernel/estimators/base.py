@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, fields
+from functools import cache
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -43,6 +45,12 @@ class MKLTags(Tags):
     """
 
     expected_failed_checks: dict[str, str] = field(default_factory=dict)
+
+
+@cache
+def _parameter_names(kind: Any) -> tuple[str, ...]:
+    """Return the names of the parameters of an estimator: reading its signature shows in small fits."""
+    return tuple(kind._get_param_names())
 
 
 class BaseMKL(_BaseComposition):
@@ -108,7 +116,11 @@ class BaseMKL(_BaseComposition):
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters; with ``deep`` also those of named kernels, as ``name__parameter``."""
-        return self._get_params("_named_kernels", deep=deep)
+        if deep:
+            return self._get_params("_named_kernels", deep=True)
+        kind: Any = type(self)
+        names = _parameter_names(kind)
+        return dict(zip(names, attrgetter(*names)(self), strict=True))
 
     def set_params(self, **params: Any) -> BaseMKL:
         """Set parameters, also those of named kernels, as ``name__parameter``."""

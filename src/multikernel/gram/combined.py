@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from weakref import WeakMethod
@@ -18,9 +18,9 @@ import numpy as np
 from scipy.linalg import LinAlgError, get_lapack_funcs
 
 from multikernel.gram.cholesky import BLOCK, BlockCholesky
-from multikernel.gram.dense_loops import add_outputs, add_row_products, gather_block, read_only
+from multikernel.gram.dense_loops import TOGETHER, add_outputs, add_row_products, gather_block, read_only
 from multikernel.gram.storage import SINGLE_RANGE
-from multikernel.threads import ROWS, Team
+from multikernel.threads import BLOCK_BYTES, ROWS, Team
 
 if TYPE_CHECKING:
     from multikernel.gram.base import Gram
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 _RIDGE = {"f": -6, "d": -11}
 # ridges to be added to a singular matrix, one after the other, by precision and in units of its mean diagonal
 RIDGES = {kind: 10.0 ** np.arange(first, 1) for kind, first in _RIDGE.items()}
-# factorisation and solution of LAPACK, by precision
-_LAPACK = {kind: get_lapack_funcs(("potrf", "potrs"), dtype=kind) for kind in _RIDGE}
+# factorisation, solution and inverse of LAPACK, by precision: asking for them each time shows on small matrices
+LAPACK = {kind: get_lapack_funcs(("potrf", "potrs", "potri"), dtype=kind) for kind in _RIDGE}
 # samples whose block of the combined kernel comes to the host where kernels are elsewhere, and on a side of a tile of a
 # device: more make the compiled loops of the host slower and tiles larger, fewer make steps blind and tiles many
 WORKING_SET = 4096
@@ -61,7 +61,7 @@ class Cholesky:
         self._blocks = BlockCholesky(A, team) if len(A) > 16 * BLOCK else None
         if self._blocks is None:
             # LAPACK itself, which sees rows of A as columns: what surrounds it in SciPy takes longer on small matrices
-            self._factor, failed = _LAPACK[A.dtype.char][0](A.T, lower=1, overwrite_a=1, clean=0)
+            self._factor, failed = LAPACK[A.dtype.char][0](A.T, lower=1, overwrite_a=1, clean=0)
             if failed:
                 raise LinAlgError("The matrix is not positive definite in its precision.")
 
@@ -76,7 +76,7 @@ class Cholesky:
             X = self._blocks.solve(X)
         else:
             own = np.array(X, self._factor.dtype, order="F")
-            X = _LAPACK[own.dtype.char][1](self._factor, own, lower=1, overwrite_b=1)[0]
+            X = LAPACK[own.dtype.char][1](self._factor, own, lower=1, overwrite_b=1)[0]
         X = X.astype(np.float64, copy=False)
         return (np.ldexp(X, powers) if self._single else X).reshape(rhs.shape)
 
@@ -97,6 +97,8 @@ class HostRows:
         Diagonal, float64, known for all rows.
     ensure : callable
         ``ensure(rows)`` forms those of the rows that are missing.
+    together : int
+        Rows that are formed at once: more are soon not worth another call.
     """
 
     matrix: np.ndarray
@@ -104,6 +106,7 @@ class HostRows:
     have: np.ndarray
     diag: np.ndarray
     ensure: Callable[[np.ndarray], None]
+    together: int = field(default=TOGETHER, kw_only=True)
 
 
 def all_there(rows: np.ndarray) -> None:
@@ -201,6 +204,8 @@ class Combined(ABC):
 
         Double precision where the matrix is not in the range of single precision.
         """
+        if not single and self.dtype == np.float64:
+            return self.dtype
         smallest, largest = SINGLE_RANGE
         in_range = smallest < self.diag.mean() and max(self.diag.max(), np.max(diagonal)) < largest
         return np.dtype(np.float32 if single else self.dtype) if in_range else np.dtype(np.float64)
@@ -256,7 +261,8 @@ class HostCombined(Combined):
         have = np.zeros(n, bool)
         # without a reference to this object: a cycle would keep the buffer until the collector comes
         ensure = partial(form_rows, self._gram, beta[None], self._buffer[None], have)
-        self._rows = HostRows(read_only(self._buffer), 1.0, have, self.diag, ensure)
+        together = max(TOGETHER, BLOCK_BYTES // (len(active) * n * self.dtype.itemsize + 1))
+        self._rows = HostRows(read_only(self._buffer), 1.0, have, self.diag, ensure, together=together)
 
     def widen(self) -> bool:
         wide, n = np.dtype(np.float64), self._gram.n_samples

@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
-from scipy.linalg import get_lapack_funcs
 
+from multikernel.gram.combined import LAPACK
 from multikernel.gram.inspect import Inspection, as_real, flat_rows, row_blocks, run_shared
 from multikernel.gram.storage import trust_of
 from multikernel.threads import RUN, single_threaded_blas
@@ -124,7 +124,7 @@ def probe_definiteness(
     if steps is None:
         steps = 2 if inspection is None else int(_WHOLE < n < _DEAR)
     size = int(np.clip(4 * (_DEAR // (n + 1)), 2, 16)) if inspection is None else 2
-    fresh = np.random.default_rng(1).standard_normal((size, n))
+    fresh = np.random.default_rng(1).standard_normal((size, n)) if steps else np.empty((0, n))
     smallest, largest, block = (np.full(p, np.nan) for _ in range(3))
 
     def probe(k: int) -> None:
@@ -172,10 +172,10 @@ def _block_eigenvalue(K: np.ndarray, rounding: float) -> float:
     fill = partial(shifted_block, flat, step, S, flat.dtype.type(unit), flat.dtype.type(size), B)
     fill()
     # the factorisation itself, in place: with the copies that NumPy makes it takes twice the time
-    if get_lapack_funcs("potrf", (B,))(B.T, lower=True, overwrite_a=True, clean=False)[1] == 0:
+    if LAPACK[B.dtype.char][0](B.T, lower=True, overwrite_a=True, clean=False)[1] == 0:
         return np.nan
     fill()
-    value = float(np.linalg.eigvalsh(B.astype(np.float64))[0]) - size
+    value = float(np.linalg.eigvalsh(np.triu(B).astype(np.float64), UPLO="U")[0]) - size
     return value * unit if value < -size else np.nan
 
 
@@ -209,10 +209,10 @@ def _orthonormal_pair(w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 @njit(cache=True, nogil=True)
 def shifted_block(flat, step, S, unit, shift, B):
-    """B = K[S, S] / unit + shift I, with row i of K in flat[i * step :]."""
+    """B = K[S, S] / unit + shift I above the diagonal and on it, with row i of K in flat[i * step :]."""
     for a in range(S.shape[0]):
         row = flat[S[a] * step :]
-        for b in range(S.shape[0]):
+        for b in range(a, S.shape[0]):
             B[a, b] = row[S[b]] / unit
         B[a, a] += shift
 

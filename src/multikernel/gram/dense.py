@@ -20,7 +20,7 @@ import numpy as np
 
 from multikernel.gram.base import ROUNDINGS
 from multikernel.gram.combined import times_columns
-from multikernel.gram.dense_loops import add_combined_rows, add_outputs, add_scaled_rows, read_only
+from multikernel.gram.dense_loops import add_combined_rows, add_outputs, add_scaled_rows, gather_block, read_only
 from multikernel.gram.host import HostGram
 from multikernel.gram.precise import left_over, product
 from multikernel.threads import Team
@@ -208,7 +208,11 @@ class DenseGram(HostGram):
         if self.kind != "dense" or len(idx) ** 2 > _FEW * self.n_samples**2:
             return super().take_samples(idx)
         new, form = copy(self), self.form
-        new._groups = [read_only(K[:, idx[:, None], idx]) for K in self._groups]
+        new._groups = [np.empty((len(K), len(idx), len(idx)), K.dtype) for K in self._groups]
+        for old, own in zip(self._groups, new._groups, strict=True):
+            for K, out in zip(old, own, strict=True):
+                gather_block(K, 1.0, idx, 0, len(idx), out)
+        new._groups = [read_only(K) for K in new._groups]
         new.n_samples, new.nbytes, new._diag = len(idx), sum(map(attrgetter("nbytes"), new._groups)), None
         new.form = replace(form, **{name: side[:, idx] for name in "uAB" if (side := getattr(form, name)) is not None})
         new.loose = self.loose[:, idx] if isinstance(self.loose, np.ndarray) else self.loose

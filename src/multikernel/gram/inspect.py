@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 
 import numpy as np
 from numba import njit
@@ -231,10 +231,13 @@ def largest_asymmetry(K: np.ndarray) -> float:
     return float(max(np.abs(K[i : i + ROWS, i:] - K[i:, i : i + ROWS].T).max() for i in starts))
 
 
+@lru_cache(maxsize=4)
 def _weights(n: int) -> np.ndarray:
     """Return w of random magnitudes; its sign changes every few entries, so that partial sums stay small."""
     magnitudes = np.random.default_rng(0).uniform(1.0, 2.0, n)
-    return np.where(np.arange(n) // RUN % 2 == 0, magnitudes, -magnitudes)
+    w = np.where(np.arange(n) // RUN % 2 == 0, magnitudes, -magnitudes)
+    w.flags.writeable = False
+    return w
 
 
 def _into_range(K: np.ndarray, top: float) -> float:

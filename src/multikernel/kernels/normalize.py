@@ -127,8 +127,10 @@ class _Form:
         """Return the diagonal, the sum of the sizes of its terms, and the means K~ p of the rows or, without, zeros."""
         u = 1.0 if self.u is None else self.u
         d = self.diag * self.scale * u**2
-        taken = 2 * self.A * self.B
-        d, size = d - taken.sum(axis=1), np.abs(d) + np.abs(taken).sum(axis=1)
+        size = np.abs(d)
+        if self.A.shape[1]:
+            taken = 2 * self.A * self.B
+            d, size = d - taken.sum(axis=1), size + np.abs(taken).sum(axis=1)
         if not with_means:
             return d, size, np.zeros_like(d)
         if self.product is None:
@@ -136,7 +138,9 @@ class _Form:
             self.product = np.asarray(self.matvec(u * self.p), dtype=np.float64)
         if not np.isfinite(self.product).all():
             raise ValueError(f"The kernel '{self.name}' has NaN or infinity among its values.")
-        means = self.scale * u * self.product - self.A @ (self.B.T @ self.p) - self.B @ (self.A.T @ self.p)
+        means = self.scale * u * self.product
+        if self.A.shape[1]:
+            means = means - self.A @ (self.B.T @ self.p) - self.B @ (self.A.T @ self.p)
         return d, size, means
 
     def divide(self, by: float, size: float) -> None:

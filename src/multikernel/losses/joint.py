@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from scipy.special import logsumexp, softmax, xlog1py, xlogy
+from scipy.special import softmax, xlog1py, xlogy
 
 from multikernel.losses.base import Loss, largest_log
 from multikernel.losses.differentiable import Logistic, SmoothHinge, SquaredHinge
@@ -70,7 +70,9 @@ class Multinomial(Loss):
     def value(self, f, y):
         wrong = f - f[_own(y)][:, None]
         wrong[_own(y)] = -np.inf
-        return self.C * np.logaddexp(0.0, logsumexp(wrong, axis=1))
+        # as scipy.special.logsumexp, which takes several times as long on few samples
+        top = np.minimum(wrong.max(axis=1), np.finfo(float).max)
+        return self.C * np.logaddexp(0.0, top + np.log(np.exp(wrong - top[:, None]).sum(axis=1)))
 
     def gradient(self, f, y):
         p = softmax(f, axis=1)

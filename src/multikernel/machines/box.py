@@ -16,10 +16,21 @@ import numpy as np
 
 from multikernel.gram.base import Outputs
 from multikernel.gram.combined import RIDGES, Combined, HostRows
-from multikernel.gram.dense_loops import TOGETHER
 from multikernel.machines.base import ON_BOUND, PATIENCE, ROUNDING, ConicMachine, Curvature, Machine
 from multikernel.machines.box_interior import solve_inside
-from multikernel.machines.box_loops import CONVERGED, NEEDS_ROW, OUT_OF_STEPS, ascend, balance, smo
+from multikernel.machines.box_loops import (
+    CONVERGED,
+    NEEDS_ROW,
+    OUT_OF_STEPS,
+    ascend,
+    centred_rows,
+    clipped,
+    off_bounds,
+    slopes_of_size,
+    smo,
+    without_sums,
+)
+from multikernel.threads import ROWS
 
 # length of a pair's step in units of the exact one: fewer steps to tight tolerances against more where few are needed
 RELAX = 1.5
@@ -54,7 +65,8 @@ class BoxMachine(Machine):
         return self.make_feasible(np.zeros(self.n_samples))
 
     def dual(self, a):
-        return float(self.p @ a) - self.eps * float(np.abs(a).sum())
+        linear = float(self.p @ a)
+        return linear - self.eps * float(np.abs(a).sum()) if self.eps else linear
 
     def conic(self) -> ConicMachine:
         """Return the machine as data for a conic solver."""
@@ -63,19 +75,14 @@ class BoxMachine(Machine):
 
     def free(self, a: np.ndarray) -> np.ndarray:
         """Return which coefficients are strictly inside their bounds, and off the kink where there is one."""
-        edge = self._edge(a)
-        inside = (a > self.lo + edge) & (a < self.hi - edge)
-        return inside & (np.abs(a) > edge) if self.eps else inside
+        return off_bounds(a, self.lo, self.hi, self.eps > 0.0)
 
     def _edge(self, a: np.ndarray) -> np.ndarray:
         """Return the distance from a bound below which coefficients count as being on it."""
         return ON_BOUND * np.minimum(self.hi - self.lo, np.abs(a).max())
 
     def make_feasible(self, a):
-        a = np.clip(a, self.lo, self.hi)
-        if self.balanced:
-            balance(a, self.lo, self.hi, self.total, self.free(a))
-        return a
+        return clipped(a, self.lo, self.hi, self.balanced, self.total, self.eps > 0.0)
 
     def _rescale(self, other, coef):
         """Keep the coefficients, those on a bound of ``other`` moved to the bound that is now in its place."""
@@ -124,7 +131,9 @@ class BoxMachine(Machine):
         k = len(Ff)
         if len(free) < 1 + self.balanced:
             return Curvature(np.zeros((k, k)), free[:0], np.zeros((0, k)), np.zeros(0))
-        residual = self.p[free] - self.eps * np.sign(a[free]) - f[free]
+        residual = (self.p - f)[free]
+        if self.eps:
+            residual -= self.eps * np.sign(a[free])
         X = solve_reduced(combined, free, np.vstack([Ff, residual]), self.balanced, rough)
         Z, correction = X[:k], X[k]
         H = Ff @ Z.T
@@ -146,9 +155,7 @@ class SMO:
 
     def _set_masks(self) -> None:
         """Set what -eps |a| adds to the slope as a grows and as it shrinks, infinite where a bound forbids it."""
-        a, eps = self.a, self.eps
-        self.up = np.where(a < self.hi, np.where(a >= 0, -eps, eps), -np.inf)
-        self.low = np.where(a > self.lo, np.where(a > 0, -eps, eps), np.inf)
+        self.up, self.low = slopes_of_size(self.a, self.lo, self.hi, self.eps)
 
     def worst(self, size: int) -> np.ndarray:
         """Return the worst violators, half of them able to grow and half to shrink, ties broken at random, sorted."""
@@ -167,6 +174,8 @@ class SMO:
         n = len(self.a)
         budget = PATIENCE * n
         rows = combined.host_rows() if n <= combined.host_limit else None
+        if rows is not None and rows.together >= n:
+            rows.ensure(np.arange(n))
         best, stuck = np.inf, 0
         while budget > 0:
             if rows is None:
@@ -176,11 +185,11 @@ class SMO:
             budget -= used
             stuck = 0 if top - bottom < 0.9 * best else stuck + 1
             best = min(best, top - bottom)
-            # slopes are sums of many terms: below some point they are rounding, and no step makes them smaller
-            terms = 1.0 + combined.diag.max() * np.abs(self.a).sum()
             self.relax = RELAX
             if status == CONVERGED:
                 return
+            # slopes are sums of many terms: below some point they are rounding, and no step makes them smaller
+            terms = 1.0 + combined.diag.max() * np.abs(self.a).sum()
             if stuck > 5 and best < ROUNDING * terms:
                 break
             # a variable that neither grows nor shrinks with a gain cannot be chosen while top and bottom close in
@@ -229,7 +238,7 @@ class SMO:
                 violation = np.maximum(self.G + self.up - middle, middle - (self.G + self.low))
                 violation[rows.have] = -np.inf
                 violation[row] = np.inf
-                m = min(TOGETHER, len(violation))
+                m = min(rows.together, len(violation))
                 worst = np.argpartition(-violation, m - 1)[:m]
                 rows.ensure(np.sort(worst[violation[worst] > 0]))
             elif status == CONVERGED or used >= budget:
@@ -246,16 +255,15 @@ def solve_reduced(
 ) -> np.ndarray:
     """Solve K_beta[idx, idx] x = r for the rows r of rhs; where balanced [K 1; 1' 0] [x; .] = [r; 0]: then sum x = 0.
 
-    A ridge is added to K, as small as a factorisation allows. Single precision, half the cost, is tried first where few
-    digits will do (``rough``). Where balanced, constants in r change nothing, and are taken out first: on low ranks
-    they would be divided by the ridge, and what is left after they cancel would be rounding.
+    A ridge is added to K, as small as a factorisation allows. Single precision, half the cost, is tried first of many
+    samples where few digits will do (``rough``). Where balanced, constants in r change nothing, and are taken out
+    first: on low ranks they would be divided by the ridge, and what is left after they cancel would be rounding.
     """
     if balanced:
-        centred = np.ones((len(rhs) + 1, len(idx)))
-        np.subtract(rhs, rhs.mean(axis=1, keepdims=True), out=centred[:-1])
-        rhs = centred
+        rhs = centred_rows(rhs)
     mean = max(float(combined.diag[idx].mean()), float(np.finfo(np.float32).tiny))
-    single = [RIDGES["f"][0]] if rough and (combined.dtype != np.float32 or combined.by_products) else []
+    rough = rough and len(idx) > ROWS and (combined.dtype != np.float32 or combined.by_products)
+    single = [RIDGES["f"][0]] if rough else []
     for ridge, roughly in chain(zip(single, repeat(True)), zip(RIDGES[combined.dtype.char], repeat(False))):
         factor = combined.factor(idx, ridge * mean, roughly)
         if factor is not None:
@@ -263,8 +271,4 @@ def solve_reduced(
     else:
         return np.zeros((len(rhs) - balanced, len(idx)))
     X = factor.solve(rhs.T).T
-    if balanced:
-        X, ones = X[:-1], X[-1]
-        X -= np.outer(X.sum(axis=1) / ones.sum(), ones)
-        X -= X.mean(axis=1, keepdims=True)
-    return X
+    return without_sums(X) if balanced else X

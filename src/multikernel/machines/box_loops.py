@@ -25,7 +25,7 @@ import numpy as np
 from numba import config, njit, types
 from numba.extending import intrinsic
 
-from multikernel.machines.base import ROUNDING
+from multikernel.machines.base import ON_BOUND, ROUNDING
 
 CONVERGED, NEEDS_ROW, OUT_OF_STEPS = 0, 1, 2
 
@@ -212,6 +212,51 @@ def ascend(M, scale, have, diag, lo, hi, eps, a, G, up, low, tol, relax, max_ste
 
 
 @njit(cache=True, nogil=True)
+def centred_rows(R):
+    """Return the rows of R without their means, and a row of ones below them."""
+    out = np.ones((R.shape[0] + 1, R.shape[1]))
+    for k in range(R.shape[0]):
+        mean = R[k].sum() / R.shape[1]
+        for i in range(R.shape[1]):
+            out[k, i] = R[k, i] - mean
+    return out
+
+
+@njit(cache=True, nogil=True)
+def without_sums(X):
+    """Return all rows of X but the last, each without the multiple of the last by which its sum is zero."""
+    ones = X[-1]
+    out, total = np.empty((X.shape[0] - 1, X.shape[1])), ones.sum()
+    for k in range(X.shape[0] - 1):
+        part = X[k].sum() / total
+        for i in range(X.shape[1]):
+            out[k, i] = X[k, i] - part * ones[i]
+        # what rounding has left
+        out[k] -= out[k].sum() / X.shape[1]
+    return out
+
+
+@njit(cache=True, nogil=True)
+def slopes_of_size(a, lo, hi, eps):
+    """Return up and low: what -eps |a| adds to the slope as a grows and as it shrinks, infinite at the bounds."""
+    up, low = np.empty(a.shape[0]), np.empty(a.shape[0])
+    for i in range(a.shape[0]):
+        up[i] = -np.inf if a[i] >= hi[i] else (-eps if a[i] >= 0.0 else eps)
+        low[i] = np.inf if a[i] <= lo[i] else (-eps if a[i] > 0.0 else eps)
+    return up, low
+
+
+@njit(cache=True, nogil=True)
+def off_bounds(a, lo, hi, kink):
+    """Return which coefficients are off their bounds, and off zero where there is a kink, by more than rounding."""
+    free, top = np.empty(a.shape[0], np.bool_), np.abs(a).max()
+    for i in range(a.shape[0]):
+        edge = ON_BOUND * min(hi[i] - lo[i], top)
+        free[i] = lo[i] + edge < a[i] < hi[i] - edge and (not kink or abs(a[i]) > edge)
+    return free
+
+
+@njit(cache=True, nogil=True)
 def balance(a, lo, hi, total, free):
     """Bring sum a to ``total``: each free coefficient by its share of their room, then all of them by theirs.
 
@@ -239,6 +284,17 @@ def balance(a, lo, hi, total, free):
         if part < 1.0:
             break
     settle(a, lo, hi, total, free)
+
+
+@njit(cache=True, nogil=True)
+def clipped(a, lo, hi, balanced, total, kink):
+    """Return a within its bounds; where balanced with the sum ``total``, which the free coefficients bring first."""
+    out = np.empty(a.shape[0])
+    for i in range(a.shape[0]):
+        out[i] = min(max(a[i], lo[i]), hi[i])
+    if balanced:
+        balance(out, lo, hi, total, off_bounds(out, lo, hi, kink))
+    return out
 
 
 @njit(cache=True, nogil=True)

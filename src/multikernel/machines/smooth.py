@@ -20,10 +20,10 @@ import numpy as np
 from multikernel.gram.base import Outputs
 from multikernel.gram.combined import Combined
 from multikernel.losses import Huber, Loss, SmoothHinge, SquaredHinge
-from multikernel.losses.base import FAR
-from multikernel.machines.base import BIASES, FLOOR, MOST_FACTORISATIONS, PATIENCE, ROUNDING, Curvature, Machine
+from multikernel.machines.base import BIASES, FLOOR, MOST_FACTORISATIONS, PATIENCE, ROUNDING, STEPS, Curvature, Machine
 from multikernel.machines.box_interior import solve_inside
 from multikernel.machines.box_loops import settle
+from multikernel.machines.smooth_loops import next_root, shift_to_zero_sum, smooth_hinge_intercept
 from multikernel.machines.svc import SVC
 from multikernel.machines.weighted_inverse import SAME, WeightedInverse
 
@@ -62,7 +62,7 @@ class Smooth(Machine):
     def __init__(self, y: np.ndarray, loss: Loss, C: float | np.ndarray = 1.0, fit_intercept: bool = False) -> None:
         self.y = np.asarray(y, float)
         self.loss = loss
-        self.C = np.broadcast_to(np.asarray(C, float), self.y.shape)
+        self.C = np.ascontiguousarray(np.broadcast_to(np.asarray(C, float), self.y.shape))
         self.balanced = fit_intercept
         self.n_samples = len(self.y)
         # losses with a kink in their slope, whose conjugate is 1/2 h a^2 - p a between bounds
@@ -109,17 +109,7 @@ class Smooth(Machine):
     def make_feasible(self, a):
         if not self.balanced:
             return np.clip(a, self.lo, self.hi)
-
-        small = ROUNDING * float(np.abs(a).sum())
-
-        def moved(t):
-            return np.clip(a - t * self.C, self.lo, self.hi)
-
-        def falls(t):
-            now = moved(t)
-            return -float(now.sum()), float(self.C[(now > self.lo) & (now < self.hi)].sum())
-
-        a = moved(_root(falls, 0.0, lambda total, rate: abs(total) <= small))
+        a = shift_to_zero_sum(a, self.C, self.lo, self.hi, ROUNDING * float(np.abs(a).sum()))
         settle(a, self.lo, self.hi, 0.0, (a > self.lo) & (a < self.hi))
         return a
 
@@ -132,6 +122,10 @@ class Smooth(Machine):
             return 0.0
         # a quadratic with this slope at b is slope^2 / (2 bend) above its minimum
         enough = math.sqrt(2.0 * max(BIASES * accuracy, FLOOR**2 * self.scale))
+        loss = self.loss
+        if isinstance(loss, SmoothHinge) and type(loss).gradient is SmoothHinge.gradient:
+            costs = self.C if isinstance(loss.C, float) and loss.C == 1.0 else self.C * loss.C
+            return smooth_hinge_intercept(f, self.y, costs, loss.sigma, loss.margin, near, enough)
 
         def slopes(b):
             return float(self.gradient(f + b).sum()), float(self.hessian(f + b).sum())
@@ -194,17 +188,21 @@ class Smooth(Machine):
 
         before = primal(0.0)
         descent, rounding = slope + float(g @ move), 1e-15 * abs(before)
-        t = 1.0
-        if not self.bounded and not primal(t) <= before + 0.25 * descent + rounding:
+        t, now = 1.0, primal(1.0)
+        if not self.bounded and not now <= before + 0.25 * descent + rounding:
             # it falls by less than half of what a quadratic function would: the minimum along the step, roughly
             t = _root(slopes, t, lambda value, _: abs(value) <= 0.1 * abs(descent))
+            now = primal(t)
         # Armijo along the step, with room for rounding
-        while not (now := primal(t)) <= before + 1e-4 * t * descent + rounding and t > 1e-12:
+        while not now <= before + 1e-4 * t * descent + rounding and t > 1e-12:
             t *= 0.5
+            now = primal(t)
         return a + t * d, f + t * df, b + t * db, before - now > rounding
 
     def _step(self, combined: Combined, inverse: WeightedInverse, r: np.ndarray, plain: bool = False) -> np.ndarray:
         """Return d of (I + WK) d = r: d_0 = r_0 where W is zero, and d_1 = M^-1 (W^-1 r_1 - K_10 r_0) elsewhere."""
+        if len(inverse.idx) == len(r):
+            return inverse.apply(r / inverse.w, plain)
         d = r.copy()
         d[inverse.idx] = 0.0
         rhs = -combined.apply(d)
@@ -255,24 +253,15 @@ class Smooth(Machine):
 def _root(both: Callable, x: float, done: Callable) -> float:
     """Return where a non-decreasing function of one number becomes zero, so nearly that it is ``done``, or to rounding.
 
-    ``both`` returns the value and the derivative. Newton's method; where its step leaves the interval that is known to
-    hold the root, and at every fourth step, the interval is halved instead.
+    ``both`` returns the value and the derivative; `next_root` says where to look next.
     """
     low, high, step = -math.inf, math.inf, max(1.0, abs(x))
-    for k in range(200):
+    for k in range(STEPS):
         value, steep = both(x)
         if done(value, steep) or not math.isfinite(value):
             break
-        low, high = (x, high) if value < 0 else (low, x)
-        new = x - value / steep if steep > 0 else -math.copysign(math.inf, value)
-        known = high - low < math.inf
-        if known and (k % 4 == 3 or not low < new < high):
-            new = 0.5 * (low + high)
-        elif not known:
-            # at most twice as far as the step before
-            new = min(max(new, x - step), x + step)
-            step *= 2.0
-        if abs(new - x) <= 2e-16 * abs(x) or abs(new) > FAR:
+        new, low, high, step = next_root(k, x, value, steep, low, high, step)
+        if new == x:
             break
         x = new
     return x

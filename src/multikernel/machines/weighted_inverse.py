@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from multikernel.gram.combined import Combined
+from multikernel.threads import ROWS
 
 # relative change of I + S K S, S = diag(sqrt w), below which its inverse still serves for a step, and single precision
 # where it changes by the square of that: factorisations against steps
@@ -27,8 +28,8 @@ class WeightedInverse:
     balanced : bool
         Whether the results are to sum to zero: the inverse of [K + diag(1/w), 1; 1', 0] in its first block.
     refined : bool
-        Whether the caller refines what it gets: single precision is then enough where the matrix, scaled to
-        I + S K S with S = diag(sqrt w), is well conditioned.
+        Whether the caller refines what it gets: of many samples single precision is then enough where the matrix,
+        scaled to I + S K S with S = diag(sqrt w), is well conditioned.
 
     Attributes
     ----------
@@ -53,7 +54,8 @@ class WeightedInverse:
         self.w = w = w[self.idx]
         # eigenvalues of I + S K S lie between 1 and 1 + size
         size = float(w @ combined.diag[self.idx])
-        single = refined and size * float(np.finfo(np.float32).eps) < SAME**2
+        # on few samples a factorisation in double precision takes less time than refining
+        single = refined and len(w) > ROWS and size * float(np.finfo(np.float32).eps) < SAME**2
         self.single = single and combined.dtype != np.float32
         factor = combined.factor(self.idx, 1.0 / w, single)
         if factor is None and combined.widen():

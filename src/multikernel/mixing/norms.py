@@ -39,6 +39,15 @@ def _step_of_norm_one(u, move, per_c, r, out):
         out[k] = u[k] + min(max(move[k] - high * per_c[k], -2.3), 2.3)
 
 
+@njit(cache=True, nogil=True, error_model="numpy")
+def _of_norm_one(x, r):
+    """Return x >= 0 divided by its norm r."""
+    top, total = x.max(), 0.0
+    for k in range(len(x)):
+        total += (x[k] / top) ** r
+    return x / (top * total ** (1.0 / r))
+
+
 @dataclass(frozen=True)
 class Simplex(Mixing):
     """Sum of the weights one: sparse mixes (norm 1)."""
@@ -108,8 +117,7 @@ class Ball(Mixing):
         return np.full(p, p ** (-1.0 / self.norm))
 
     def _normalised(self, x: np.ndarray) -> np.ndarray:
-        top = x.max()
-        return x / (top * np.sum((x / top) ** self.norm) ** (1.0 / self.norm))
+        return _of_norm_one(x, self.norm)
 
     def support(self, q):
         q = np.maximum(q, 0.0)

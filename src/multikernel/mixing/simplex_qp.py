@@ -12,8 +12,7 @@ Small (p variables, tens to hundreds) and dense; written by hand so that the def
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import LinAlgError
-from scipy.linalg.lapack import dgesv
+from numba import njit
 
 # block pivots before the slower method takes over: with 200 variables they take a fifteenth of its time, but may cycle
 _BLOCK_PIVOTS = 12
@@ -40,10 +39,12 @@ def simplex_qp(H: np.ndarray, c: np.ndarray, x0: np.ndarray) -> np.ndarray:
     array([1., 0.])
     """
     p = len(c)
-    size = max(np.trace(H) / p, np.abs(c).max())
+    # one layout, for one compiled version
+    H = np.array(H, order="C")
+    size = max(H.trace() / p, np.abs(c).max())
     if size == 0.0:
         return x0.copy()
-    H = H + 1e-10 * size * np.eye(p)
+    H.flat[:: p + 1] += 1e-10 * size
     tol = 1e-12 * (np.abs(c).max() + np.abs(H).max())
     free = x0 > 0
     for _ in range(_BLOCK_PIVOTS):
@@ -78,20 +79,27 @@ def _one_by_one(H, c, x, tol) -> np.ndarray:
     return x
 
 
-def _equality_step(H, c, free) -> tuple[np.ndarray, np.ndarray]:
+@njit(cache=True, nogil=True)
+def _equality_step(H, c, free):
     """Minimise over x_free with sum x = 1 and the rest at zero; return x and the multipliers of x >= 0.
 
-    These are the slopes less the mean slope of the free variables, and zero for the free variables.
+    These are the slopes less the mean slope of the free variables, and zero for the free variables. Compiled: what
+    surrounds LAPACK in NumPy takes longer than programmes of this size.
     """
-    x = np.zeros(len(c))
     idx = np.flatnonzero(free)
-    rhs = np.ones((2, len(idx)))
-    rhs[0] = -c[idx]
-    # LAPACK itself: what surrounds it in NumPy takes longer than programmes of this size
-    _, _, solved, info = dgesv(H[idx[:, None], idx], rhs.T)
-    if info:
-        raise LinAlgError("singular matrix")
-    sol, ones = solved.T
-    x[idx] = sol + ones * (1.0 - sol.sum()) / ones.sum()
+    m = len(idx)
+    A, rhs = np.empty((m, m)), np.ones((m, 2))
+    for i in range(m):
+        rhs[i, 0] = -c[idx[i]]
+        for j in range(m):
+            A[i, j] = H[idx[i], idx[j]]
+    solved = np.linalg.solve(A, rhs)
+    part = (1.0 - solved[:, 0].sum()) / solved[:, 1].sum()
+    x = np.zeros(len(c))
+    for i in range(m):
+        x[idx[i]] = solved[i, 0] + part * solved[i, 1]
     slope = H @ x + c
-    return x, np.where(free, 0.0, slope - (slope @ free) / len(idx))
+    mean = 0.0
+    for i in range(m):
+        mean += slope[idx[i]] / m
+    return x, np.where(free, 0.0, slope - mean)

@@ -13,6 +13,7 @@ import numpy as np
 from multikernel.problem import Problem, Start
 from multikernel.solution import INTERRUPTED, Solution
 from multikernel.solve import solve
+from multikernel.threads import single_threaded_blas
 from multikernel.training.core import Fit, Prepared, Settings, Starts, Target, Targets
 from multikernel.training.progress import progress
 from multikernel.training.publish import expand, gram_of, in_units
@@ -52,13 +53,15 @@ def train(prepared: Prepared, targets: Targets, settings: Settings, starts: Star
         if (state := settings.checkpoint) is not None:
             begin = state.starts(prepared, made, begin)
         solutions: list[Solution] = []
-        for t, (target, start) in enumerate(zip(made, begin, strict=True)):
-            interrupted = bool(solutions) and solutions[-1].status == INTERRUPTED
-            own = settings if state is None else replace(settings, checkpoint=state.part(t))
-            solutions.append(_solve(prepared, target, start, own, interrupted))
-            if state is not None and not interrupted:
-                state.file.stays |= solutions[-1].status == INTERRUPTED
-                state.part(t).put(weights=solutions[-1].weights, coef=solutions[-1].dual_coef)
+        # once for all problems: setting the limit takes as long as a step on few samples
+        with single_threaded_blas():
+            for t, (target, start) in enumerate(zip(made, begin, strict=True)):
+                interrupted = bool(solutions) and solutions[-1].status == INTERRUPTED
+                own = settings if state is None else replace(settings, checkpoint=state.part(t))
+                solutions.append(_solve(prepared, target, start, own, interrupted))
+                if state is not None and not interrupted:
+                    state.file.stays |= solutions[-1].status == INTERRUPTED
+                    state.part(t).put(weights=solutions[-1].weights, coef=solutions[-1].dual_coef)
         curvatures = [
             solution.curvature if target.classes is None else target.classes.by_input(solution.curvature)
             for target, solution in zip(made, solutions, strict=True)
