@@ -262,7 +262,7 @@ def solve_reduced(
     if balanced:
         rhs = centred_rows(rhs)
     mean = max(float(combined.diag[idx].mean()), float(np.finfo(np.float32).tiny))
-    rough = rough and len(idx) > ROWS and (combined.dtype != np.float32 or combined.by_products)
+    rough = rough and len(combined.diag) > ROWS and (combined.dtype != np.float32 or combined.by_products)
     single = [RIDGES["f"][0]] if rough else []
     for ridge, roughly in chain(zip(single, repeat(True)), zip(RIDGES[combined.dtype.char], repeat(False))):
         factor = combined.factor(idx, ridge * mean, roughly)
