@@ -414,6 +414,9 @@ def test_few_samples_are_a_copy_with_the_same_values(normalize, apart):
         idx = rng.permutation(n)[:size]
         part, expected = gram.take_samples(idx), whole[:, idx[:, None], idx]
         assert isinstance(part, DenseGram) is copied
+        if copied:
+            # the entries of a kernel lie together, as in the stack
+            assert all(part.raw(k).flags.c_contiguous for k in range(p))
         assert part.n_samples == size and part.n_kernels == p
         v = rng.normal(size=size)
         np.testing.assert_allclose(part.apply(v), expected @ v, rtol=1e-12, atol=1e-12)

@@ -208,11 +208,13 @@ class DenseGram(HostGram):
         if self.kind != "dense" or len(idx) ** 2 > _FEW * self.n_samples**2:
             return super().take_samples(idx)
         new, form = copy(self), self.form
-        new._groups = [np.empty((len(K), len(idx), len(idx)), K.dtype) for K in self._groups]
-        for old, own in zip(self._groups, new._groups, strict=True):
-            for K, out in zip(old, own, strict=True):
-                gather_block(K, 1.0, idx, 0, len(idx), out)
-        new._groups = [read_only(K) for K in new._groups]
+        # kernel by kernel: indexing both axes at once would put the entries of one kernel far apart
+        new._groups = []
+        for K in self._groups:
+            blocks = np.empty((len(K), len(idx), len(idx)), K.dtype)
+            for one, out in zip(K, blocks, strict=True):
+                gather_block(one, 1.0, idx, 0, len(idx), out)
+            new._groups.append(read_only(blocks))
         new.n_samples, new.nbytes, new._diag = len(idx), sum(map(attrgetter("nbytes"), new._groups)), None
         new.form = replace(form, **{name: side[:, idx] for name in "uAB" if (side := getattr(form, name)) is not None})
         new.loose = self.loose[:, idx] if isinstance(self.loose, np.ndarray) else self.loose

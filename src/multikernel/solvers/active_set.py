@@ -91,7 +91,8 @@ class ActiveSet(Solver):
     steps : int
         Largest number of steps on a list before a recheck.
     patience : int
-        Steps after the bounds on a list have met, as long as no single point certifies itself.
+        Steps on all kernels that take as long as those on a list after its bounds have met, as long as no single point
+        certifies itself.
     join : int
         Kernels of the first list, and those that may join at once; as many as are listed, where these are more.
 
@@ -142,7 +143,9 @@ class ActiveSet(Solver):
         # with all kernels listed each step of the other solver is one of this solver
         most = 1 if state.listed.all() else self.steps
         asked = max(run.best.tol, _LOOSE * state.gap)
-        taken = run.improve(asked, most, self.patience)
+        # a step on all kernels takes the time of many on a short list
+        patience = min(self.patience * len(state.listed) // len(kernels), max(most - 1, 1))
+        taken = run.improve(asked, most, patience)
         # move to the model of the list, and update the outputs of the other kernels
         weights, model = np.zeros(len(state.listed)), run.best.model
         assert model is not None
