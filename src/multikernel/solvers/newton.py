@@ -183,10 +183,8 @@ class Newton(Solver):
             point.solve(accuracy)
             return
         fall = 0.5 * float(move @ (point.q - c.H @ move))
-        if part < 1.0:
-            # so exact that the fall of J can be compared with that of the model
-            accuracy = min(max(0.25 * fall, 0.1 * accuracy), accuracy)
-        state.expected = fall - accuracy
+        # so exact that the fall of J can be compared with that of the model
+        finer = min(max(0.25 * fall, 0.01 * accuracy), accuracy)
         if point.certificate.relative > 1.0:
             # far away J falls with a small weight like its reciprocal, and a second-order step only doubles the weight
             grows = np.where(move > 0, point.q, 0.0)
@@ -198,7 +196,11 @@ class Newton(Solver):
         if gap < 1e-2:
             a[c.free] += c.correction
         point.set_weights(mixing.scale_to_boundary(point.beta + move))
-        point.solve(accuracy, start=machine.make_feasible(a))
+        point.solve(finer if part < 1.0 else accuracy, start=machine.make_feasible(a))
+        if max(state.upper - point.certificate.upper, 0.0) < 0.25 * fall < point.certificate.inner_gap:
+            # what the inner problem has left hides the fall of J, and disturbs q by more than the step has changed it
+            point.solve(finer)
+        state.expected = fall - max(point.certificate.inner_gap, 0.0)
 
     def _judge(self, point: Point, state: _State, lower: float) -> float:
         """Keep the better of this point and the best one; count the steps that bring neither bound closer.
@@ -228,8 +230,9 @@ class Newton(Solver):
         gap = state.upper - lower
         progress = gap < _PROGRESS * state.gap or fall > _FALL * state.gap
         state.gap = min(gap, state.gap)
-        # a trust region: the next step is shorter where J fell by much less than the model, longer where by as much
-        if fall < 0.25 * state.expected:
+        # a trust region: the next step is longer where J fell by as much as the model, shorter where by much less or if
+        # it rose: the same step would be taken again from the best point
+        if fall < 0.25 * max(state.expected, 0.0):
             state.part *= 0.5
         elif fall > 0.75 * state.expected:
             state.part = min(1.0, 2.0 * state.part)
