@@ -20,7 +20,7 @@ import numpy as np
 ROOT = Path(__file__).resolve().parent.parent
 # a row of the table of the GPU: samples, kernels, time of the whole fit
 GPU_ROW = re.compile(r"^\| ([\d,]+) \| (stored|recomputed)[^|]*\| ([\d.]+) s \| (.*) \|$", re.MULTILINE)
-HOST = re.compile(r"cores of that machine: ([\d.]+) s")
+HOST = re.compile(r"on (?:the )?(\d+) cores of that machine: ([\d.]+) s")
 
 
 def gpu_times(page: str) -> dict[str, list[tuple[int, float]]]:
@@ -29,14 +29,14 @@ def gpu_times(page: str) -> dict[str, list[tuple[int, float]]]:
     Examples
     --------
     >>> gpu_times("| 20,000 | stored, 16 GB | 0.4 s | the same fit on the 16 cores of that machine: 13 s |")
-    {'one H200, stored': [(20000, 0.4)], 'its 16 cores, stored': [(20000, 13.0)]}
+    {'one H200, stored': [(20000, 0.4)], '16 of its cores, stored': [(20000, 13.0)]}
     """
     found: dict[str, list[tuple[int, float]]] = {}
     for samples, kind, seconds, remark in GPU_ROW.findall(page):
         n = int(samples.replace(",", ""))
         found.setdefault(f"one H200, {kind}", []).append((n, float(seconds)))
-        for other in HOST.findall(remark):
-            found.setdefault(f"its 16 cores, {kind}", []).append((n, float(other)))
+        for cores, other in HOST.findall(remark):
+            found.setdefault(f"{cores} of its cores, {kind}", []).append((n, float(other)))
     return found
 
 
