@@ -40,6 +40,7 @@ ONCE_FOUND = [
     ("exactness", 73, 32),
     ("agreement", 72, 173),
     ("scarcity", 62, 97),
+    ("extremes", 91, 178),
 ]
 
 

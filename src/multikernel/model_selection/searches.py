@@ -273,7 +273,9 @@ class MKLRegressorCV(SearchCV, RegressorFace):
 
     def _default_grids(self, y):
         grids = default_grids(self, ["squared"] if y.ndim > 1 else ["epsilon_insensitive", "squared"])
-        unit, given = float(np.std(y)) or 1.0, self.epsilon is not None or self.epsilons is not None
+        # squares of large targets overflow
+        size = float(np.abs(y).max()) or 1.0
+        unit, given = size * float(np.std(y / size)) or 1.0, self.epsilon is not None or self.epsilons is not None
         for j, grid in enumerate(grids):
             loss = grid.get("loss", [self.loss or self._base().loss])[0]
             if "C" in grid and loss == "epsilon_insensitive":

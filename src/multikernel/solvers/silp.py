@@ -81,8 +81,8 @@ class LinearMaster:
     def minimise(self, unit: float, known: np.ndarray) -> tuple[np.ndarray, float, float]:
         """Return the master's weights and value, and the rigorous bound of its multipliers.
 
-        ``unit`` is the size of the objective known now. Where HiGHS fails, the weights are ``known``, and the value
-        and the bound -inf.
+        ``unit`` is the size of the objective known now. Where HiGHS fails the other masters of the cut model are
+        tried; where these fail too, the weights are ``known``, and the value and the bound -inf.
         """
         if not 0.1 * self.unit <= unit <= 10 * self.unit:
             self._load(unit)
@@ -92,7 +92,8 @@ class LinearMaster:
             answer = self._lp.minimise(np.eye(1, p + 1, p)[0])
             # HiGHS leaves out rows whose numbers are too large for it
             if answer is None or len(answer[1]) != len(self._is_cut):
-                return known, -np.inf, -np.inf
+                beta, bound = cuts.minimise(known)
+                return beta, bound, bound
             x, multipliers = answer
             if not cuts.kept.add_violated(x[:p]):
                 beta = cuts.mixing.scale_to_boundary(np.maximum(x[:p], 0.0))
