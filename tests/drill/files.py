@@ -1,4 +1,4 @@
-"""Damaged files: FASTA, CSV, npz and files of results, with bytes changed, cut, repeated or mixed up."""
+"""Damaged files: FASTA, CSV, npz, results, options and checkpoints, with bytes changed, cut, repeated or mixed up."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import io
 import json
 import tempfile
 import warnings
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -14,12 +15,16 @@ import numpy as np
 
 from drill import Kind
 from drill.fits import unclear
+from multikernel import MKLClassifier
 from multikernel.cli.compare_command import load_table
+from multikernel.cli.output import config_options
 from multikernel.cli.table_encoder import TableEncoder
 from multikernel.cli.tables import choose_columns, read_tables, take_task
 from multikernel.datasets import load, read_fasta
 from multikernel.inspection.records import Records
+from multikernel.kernels import RBF, Linear
 
+STATE_SAMPLES = np.random.default_rng(1).normal(size=(12, 2)), np.arange(12) % 2
 PROTOCOL, METHODS = {"data": "a", "splits": "b"}, {"mkl": "k"}
 # what a damaged text is likely to contain
 TOKENS = (b"\0", b"\r", b"\n", b",", b'"', b">", b";", b"nan", b"inf", b"-1e999", b"1e-999", b"\xff\xfe",
@@ -46,8 +51,40 @@ def originals() -> dict[str, bytes]:
         "packed.npz": archive(np.savez_compressed, X=X, y=y.astype("U3")), "stack.npz": archive(np.savez, K=[X @ X.T],
         y=y),
         "named.npz": archive(np.savez, seq=np.array([b"ACGT", b"TTTT"]), y=y, class_names=np.array([b"a", b"b"])),
-        "results.jsonl": lines,
+        "results.jsonl": lines, "options.toml": b"target = 'y'\ncv = 3\nview = ['rna=g*', 'all=a,b']\nquiet = true\n",
+        "options.json": json.dumps({"target": "y", "cv": 3, "view": ["rna=g*"]}).encode(), "state.npz": state()[1],
     }  # fmt: skip
+
+
+def of_state(folder: Path, **options) -> MKLClassifier:
+    """Return a small model that is trained with a checkpoint."""
+    return MKLClassifier([RBF(), Linear()], checkpoint=folder, **options)
+
+
+@cache
+def state() -> tuple[str, bytes]:
+    """Return the name and the content of the checkpoint of a fit that was interrupted."""
+
+    def stop(row):
+        raise KeyboardInterrupt
+
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with suppress(KeyboardInterrupt):
+            of_state(folder, callback=stop).fit(*STATE_SAMPLES)
+        (path,) = Path(folder).iterdir()
+        return path.name, path.read_bytes()
+
+
+def go_on(path: Path) -> str | None:
+    """Train from a damaged checkpoint: it is ignored, or leads to the same optimum, and is gone at the end."""
+    path.rename(path.with_name(state()[0]))
+    found = of_state(path.parent).fit(*STATE_SAMPLES)
+    if left := [each.name for each in path.parent.iterdir()]:
+        return f"files left: {left}"
+    whole = MKLClassifier([RBF(), Linear()]).fit(*STATE_SAMPLES)
+    apart = abs(found.objective_ - whole.objective_) > 2e-3 * whole.objective_
+    return f"{found.status_}, objective {found.objective_}" if apart or found.status_ != "converged" else None
 
 
 def archive(save, **arrays) -> bytes:
@@ -97,6 +134,11 @@ def read(path: Path, rng) -> str | None:
     if path.suffix == ".npz" and rng.integers(2):
         data = load(path.stem, data_dir=path.parent.parent)
         return None if all(np.ndim(value) >= 0 for value in data.values()) else "no arrays"
+    if path.name == "state.npz":
+        return go_on(path)
+    if path.suffix in (".toml", ".json"):
+        known = {name: name for name in ("target", "cv", "view", "quiet")}
+        return None if set(config_options(path, known)) <= set(known) else "options that there are not"
     X, y = load_table(path, "y")
     if len(X) != len(y) or (isinstance(X, np.ndarray) and not np.isfinite(X).all()):
         return f"{len(X)} samples and {len(y)} targets, or numbers that are not finite"
@@ -105,7 +147,7 @@ def read(path: Path, rng) -> str | None:
 
 def read_as_table(path: Path) -> str | None:
     """Read a damaged file as `multikernel fit` does; return what is wrong with what came back, or None."""
-    if path.suffix == ".jsonl":
+    if path.suffix in (".jsonl", ".toml", ".json") or not path.exists():
         return None
     tables = read_tables([path])
     target = "y" if "y" in tables.frame.columns else None
@@ -137,10 +179,10 @@ def case(rng):
 
 KIND = Kind(
     "files",
-    "A small FASTA, CSV, npz or results file with bytes changed, cut, moved, repeated or replaced by telling "
-    "ones is read by `read_fasta`, `load`, the readers of `multikernel compare` and "
-    "`multikernel fit`, or as a file of results. A "
-    "finding is any exception but a ValueError of one sentence, or data that are not whole.",
+    "A small FASTA, CSV, npz or results file, a file of options or a checkpoint with bytes changed, cut, moved, "
+    "repeated or replaced by telling ones is read by `read_fasta`, `load`, the readers of `multikernel compare` and "
+    "`multikernel fit`, as a file of results or options, or by the fit that goes on from it. A finding is any "
+    "exception but a ValueError of one sentence, data that are not whole, or another optimum.",
     share=2,
     full=100_000,
     case=case,

@@ -118,7 +118,7 @@ def _tell(name: str, when: str, result: dict) -> str | None:
 
 KIND = Kind(
     "interrupts",
-    "A fit of any estimator, search, path, comparison or command in a process of its own is interrupted by "
+    "A fit of any estimator, search, path, comparison, importance or command in a process of its own is interrupted by "
     "Ctrl-C after a random time, or before a random line of the library. A finding is anything but the interrupt "
     "raised again, with no model or a sound certified one kept: a swallowed Ctrl-C, another exception, a damaged "
     "model, BLAS threads still limited, a temporary file left, results from which a second run cannot go on.",

@@ -9,10 +9,11 @@ import numpy as np
 from sklearn.exceptions import NotFittedError
 from typer.testing import CliRunner
 
+import multikernel
 from drill.fits import ESTIMATORS, draw_samples, fit, make, unsound
-from multikernel import MKLClassifier
+from multikernel import MKLClassifier, Views
 from multikernel.cli.app import app
-from multikernel.inspection import compare
+from multikernel.inspection import compare, view_importance
 from multikernel.model_selection import mkl_path
 
 # settings in which a fit crosses other code
@@ -22,7 +23,7 @@ VARIANTS = (
     {"solver": "level"}, {"solver": "alternating", "tol": 1e-6}, {"multiclass": "ovo"}, {"n_jobs": 2},
     {"normalize": ["center", "cosine"]},
 )  # fmt: skip
-EXTRA = ("mkl_path", "compare", "multikernel compare")
+EXTRA = ("mkl_path", "compare", "multikernel compare", "multikernel fit", "view_importance")
 
 
 def draw_job(rng, largest: int = 120) -> tuple[str, Callable[[Path], dict]]:
@@ -32,6 +33,10 @@ def draw_job(rng, largest: int = 120) -> tuple[str, Callable[[Path], dict]]:
     seed, n = int(rng.integers(1 << 30)), int(rng.integers(30, largest))
     if name == "mkl_path":
         return name, lambda folder: _path(seed, n)
+    if name == "view_importance":
+        return name, lambda folder: _importance(seed, n)
+    if name == "multikernel fit":
+        return name, lambda folder: _commands(folder, seed, n)
     if name in EXTRA:
         return name, lambda folder: _compare(folder, seed, n, name != "compare")
     # losses are those of classifiers, and one class takes no centred kernels
@@ -83,6 +88,62 @@ def _path(seed: int, n: int) -> dict:
     )
 
 
+def _importance(seed: int, n: int) -> dict:
+    """Leave out each of two views, trained again on bootstraps; the model that was given stays as it is."""
+    X, y = draw_samples(MKLClassifier(), np.random.default_rng(seed), n)
+    views = Views({"left": X[:, :2], "right": X[:, 2:]})
+    found: list = []
+
+    def run() -> None:
+        found.append(MKLClassifier("auto", max_iter=20).fit(views, y))
+        view_importance(found[0], views, y, cv=2, n_bootstraps=2)
+
+    return attempt(run, lambda: next(filter(None, (usable(model, views) for model in found)), None))
+
+
+def _commands(folder: Path, seed: int, n: int) -> dict:
+    """Fit, predict and report on files; whatever the end, a file is whole or not there, and a second run finishes."""
+    X, y = draw_samples(MKLClassifier(), np.random.default_rng(seed), n)
+    data, model, out, page = (folder / name for name in ("data.csv", "model.mk", "out.csv", "page.html"))
+    np.savetxt(data, np.column_stack([X, y]), fmt="%.6g", delimiter=",", header="a,b,c,d,y", comments="")
+
+    def run() -> None:
+        invoke("fit", data, "--target", "y", "--C", "1", "--norm", "1", "--cv", "2", "--out", model, "--quiet")
+        invoke("predict", model, data, "--out", out)
+        invoke("report", model, data, "--bootstraps", "0", "--out", page, "--quiet")
+
+    def whole() -> None:
+        if model.exists():
+            multikernel.load(model)
+        if out.exists() and len(out.read_text().splitlines()) != n + 1:
+            raise AssertionError("half of the predictions were written.")
+        if page.exists() and not page.read_text(encoding="utf-8").rstrip().endswith("</html>"):
+            raise AssertionError("half of a page was written.")
+
+    def check() -> str | None:
+        if left := {each.name for each in folder.glob("*")} - {data.name, model.name, out.name, page.name}:
+            return f"files left: {sorted(left)}"
+        whole()
+        run()
+        whole()
+        return None
+
+    return attempt(run, check)
+
+
+def invoke(*arguments) -> None:
+    """Run a command; what it ends with is raised as it would be in Python."""
+    result = CliRunner().invoke(app, list(map(str, arguments)))
+    if result.exit_code == 130 or "Aborted" in result.output or isinstance(result.exception, KeyboardInterrupt):
+        raise KeyboardInterrupt
+    # the task that was taken is told before
+    _, error, sentence = result.output.rpartition("Error: ")
+    if result.exit_code == 2 and error:
+        raise ValueError(" ".join(sentence.split()))
+    if result.exit_code:
+        raise RuntimeError(f"exit status {result.exit_code}: {result.output[-300:]} {result.exception!r}")
+
+
 def _compare(folder: Path, seed: int, n: int, command: bool) -> dict:
     """Compare with a file of results; whatever the end, a second run must finish from that file."""
     X, y = draw_samples(MKLClassifier(), np.random.default_rng(seed), n)
@@ -93,15 +154,7 @@ def _compare(folder: Path, seed: int, n: int, command: bool) -> dict:
             compare(X, y, ["uniform", "mkl"], cv=2, results=folder / "out" / "results.jsonl", resume=resume, verbose=0)
             return
         options = ["--methods", "uniform,mkl", "--cv", "2", "--quiet", "--output", str(folder / "out")]
-        result = CliRunner().invoke(app, ["compare", str(folder / "data.npz"), *options])
-        if result.exit_code == 130 or "Aborted" in result.output or isinstance(result.exception, KeyboardInterrupt):
-            raise KeyboardInterrupt
-        # the task that was taken is told before
-        _, error, sentence = result.output.rpartition("Error: ")
-        if result.exit_code == 2 and error:
-            raise ValueError(" ".join(sentence.split()))
-        if result.exit_code:
-            raise RuntimeError(f"exit status {result.exit_code}: {result.output[-300:]} {result.exception!r}")
+        invoke("compare", folder / "data.npz", *options)
 
     def check() -> str | None:
         expected = {"results.jsonl", "table.csv", "fits.csv", "comparison.png"}

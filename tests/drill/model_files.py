@@ -11,12 +11,14 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 import multikernel
 from drill import Kind
 from drill.files import damage
 from drill.fits import draw_samples, fit, make, unclear
-from multikernel import MKLClassifier, kernels
+from drill.jobs import invoke
+from multikernel import MKLClassifier, Views, kernels
 
 
 @cache
@@ -37,10 +39,18 @@ def bundle() -> dict[str, bytes]:
         models["sequences"] = MKLClassifier([kernels.Spectrum(2), kernels.WeightedDegree(2)]).fit(
             texts, np.arange(20) % 2
         )
+        X, y = draw_samples(models["classifier"], rng, 24)
+        views = Views({"numbers": X[:, :2], "words": pd.DataFrame({"word": np.where(X[:, 2] > 0, "red", "blue")})})
+        models["views"] = MKLClassifier("auto", probability=True).fit(views, y)
+        path, table = Path(folder) / "model.mk", Path(folder) / "table.csv"
         found = {}
         for label, model in models.items():
-            model.save(Path(folder) / "model.mk")
-            found[label] = (Path(folder) / "model.mk").read_bytes()
+            model.save(path)
+            found[label] = path.read_bytes()
+        # what the command saves: the columns of a table, and a search
+        pd.DataFrame(X, columns=list("abcd")).assign(y=y).to_csv(table, index=False)
+        invoke("fit", table, "--C", "1", "--norm", "1", "--cv", "2", "--out", path, "--quiet")
+        found["command"] = path.read_bytes()
     return found
 
 
