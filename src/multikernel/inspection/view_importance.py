@@ -65,7 +65,8 @@ class ViewImportance(AsTable):
     drop : ndarray of shape (m,)
         Drop of the cross-validated score when the view is left out.
     low, high : ndarrays of shape (m,)
-        Ends of the interval of each drop.
+        Ends of the interval of each drop; equal where no training changed a prediction, as where norm 1 never chooses
+        the view, which says nothing about how sure the drop is.
     weight, contribution : ndarrays of shape (m,)
         Sums over the kernels of the view in the model trained on all samples; means where it has several problems.
     selected : ndarray of shape (m,)
@@ -123,9 +124,12 @@ def verdict(low: float, high: float) -> str:
 
     Examples
     --------
-    >>> verdict(0.01, 0.05), verdict(-0.01, 0.02)
-    ('the model needs it', 'no clear effect')
+    >>> verdict(0.01, 0.05), verdict(-0.01, 0.02), verdict(0.0, 0.0)
+    ('the model needs it', 'no clear effect', 'the same in every training')
     """
+    if low == high:
+        # nothing varied, which is no measure of how sure the drop is
+        return "the same in every training"
     if low > 0:
         return "the model needs it"
     if high < 0:
