@@ -143,8 +143,10 @@ class ActiveSet(Solver):
         # with all kernels listed each step of the other solver is one of this solver
         most = 1 if state.listed.all() else self.steps
         asked = max(run.best.tol, _LOOSE * state.gap)
-        # a step on all kernels takes the time of many on a short list
-        patience = min(self.patience * len(state.listed) // len(kernels), max(most - 1, 1))
+        patience = self.patience
+        if asked == run.best.tol:
+            # all kernels come next, and a step on them takes the time of many on a short list
+            patience = min(patience * len(state.listed) // len(kernels), max(most - 1, 1))
         taken = run.improve(asked, most, patience)
         # move to the model of the list, and update the outputs of the other kernels
         weights, model = np.zeros(len(state.listed)), run.best.model

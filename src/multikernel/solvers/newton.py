@@ -197,7 +197,7 @@ class Newton(Solver):
             a[c.free] += c.correction
         point.set_weights(mixing.scale_to_boundary(point.beta + move))
         point.solve(finer if part < 1.0 else accuracy, start=machine.make_feasible(a))
-        if max(state.upper - point.certificate.upper, 0.0) < 0.25 * fall < point.certificate.inner_gap:
+        if max(state.upper - point.certificate.upper, 0.0) < 0.25 * fall < point.certificate.inner_gap <= accuracy:
             # what the inner problem has left hides the fall of J, and disturbs q by more than the step has changed it
             point.solve(finer)
         state.expected = fall - max(point.certificate.inner_gap, 0.0)
