@@ -40,6 +40,8 @@ ONCE_FOUND = [
     ("exactness", 73, 32),
     ("agreement", 72, 173),
     ("extremes", 91, 178),
+    ("extremes", 93, 98),
+    ("extremes", 93, 229),
 ]
 
 

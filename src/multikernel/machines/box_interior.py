@@ -144,7 +144,11 @@ class _InteriorPoint:
         if not mu > 0:
             # on the bounds to rounding
             return False
-        d = z / x + w / v + self.h
+        with np.errstate(over="ignore"):
+            d = z / x + w / v + self.h
+        if not np.isfinite(d).all():
+            # slacks so small that their multipliers in units of them overflow
+            return False
         e = self._by_row(1.0 / d)
         residual = self._slopes() - z + w
         factor = self._factor(1.0 / e)

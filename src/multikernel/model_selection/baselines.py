@@ -137,7 +137,10 @@ def mix_gain(
     error = np.nan
     if S > 1:
         ratio = np.mean([test / train for train, test in sizes])
-        error = float(np.sqrt((1.0 / S + ratio) * np.var(np.subtract(*np.transpose(pairs)), ddof=1)))
+        gains = np.subtract(*np.transpose(pairs))
+        # squares of large scores overflow
+        unit = float(np.abs(gains).max()) or 1.0
+        error = unit * float(np.sqrt((1.0 / S + ratio) * np.var(gains / unit, ddof=1)))
     best = baselines[mean[baselines].argmax()]
     return MixGain(
         float(mix - baseline), error, float(mix), float(baseline), described(points[best]), described(points[chosen])
