@@ -118,7 +118,7 @@ def case(rng):
             model = multikernel.load(path)
         except Exception as error:
             return f"{label}, {name}: refused", unclear(error)
-        model.save(path)
+        multikernel.save(model, path)
         return f"{label}, {name}: read", None if path.read_bytes() == original else "another model was read"
 
 

@@ -216,7 +216,7 @@ def iterate(point: Point, solver: Solver, best: Best) -> Iterator[tuple[Step, Ce
 
     Yields the step and the certificate of the point alone.
     """
-    state, tried = solver.start(point, best.tol), (np.inf, -np.inf)
+    state = solver.start(point, best.tol)
     while True:
         try:
             step = solver.step(point, state, best.certificate)
@@ -225,14 +225,12 @@ def iterate(point: Point, solver: Solver, best: Best) -> Iterator[tuple[Step, Ce
             return
         before = best.own.gap
         now = best.take(point, step.lower)
-        # where steps still bring the own gap down by much, the next one does what is asked for; from the bounds of the
-        # last attempt another one would find the same
-        wanted = best.met and best.own.computed > best.tol and best.own.gap > 0.3 * before
-        if wanted and step.mix is not None and (best.certificate.upper, best.certificate.lower) != tried:
+        # where steps still bring the own gap down by much, the next one does what is asked for
+        if best.met and best.own.computed > best.tol and best.own.gap > 0.3 * before and step.mix is not None:
             # one attempt counts as one step
             idle, gap = best.idle, best.own.gap
             _finish(point.problem, step.mix(), best)
-            best.idle, tried = idle if best.own.gap > 0.9 * gap else 0, (best.certificate.upper, best.certificate.lower)
+            best.idle = idle if best.own.gap > 0.9 * gap else 0
         yield step, now
         if step.done:
             return
