@@ -105,7 +105,7 @@ def draw(rows, figure):
             axes.plot(at, [PAPER[name][m + 1][0] for name in names], "kx", label="paper" if m == 0 else None)
     axes.set_xticks(range(len(names)), [name.replace(", ", "\n") for name in names])
     axes.set(ylabel="accuracy (%)", ylim=(30, 100))
-    axes.legend(ncols=5, fontsize="small", loc="lower left")
+    figure.legend(ncols=5, fontsize="small", loc="outside upper center")
 
 
 size = (9, 4)
