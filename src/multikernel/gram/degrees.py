@@ -104,6 +104,10 @@ class DegreeSource(Source):
         return self.leaf.nbytes + sum(link.nbytes for link in self._links) + single + self.codes.nbytes
 
     @property
+    def terms(self):
+        return self.weight.size
+
+    @property
     def _shape(self) -> tuple:
         return self.at, self._size, self._groups, self._stride, self.starts, self.direct, self.bits
 

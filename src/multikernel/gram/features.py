@@ -142,8 +142,8 @@ class FeatureGram(HostGram):
         self.team = Team(n_threads)
         self.nbytes = sum(source.nbytes for source in self.sources)
         self.batch = min(source.batch for source in self.sources)
-        # outputs are sums over the features, of sums over the samples
-        self.loose = self.diag() * max(source.tables().size for source in self.sources) / self.n_samples
+        # outputs are sums over the features of a sample, of sums over the samples
+        self.loose = self.diag() * max(source.terms for source in self.sources) / self.n_samples
 
     @cached_property
     def means(self) -> np.ndarray:

@@ -76,6 +76,11 @@ class Source(ABC):
         """Bytes held, without the tables."""
         return 0
 
+    @property
+    def terms(self) -> int:
+        """Features of one sample at most: an output is a sum of so many entries of the tables."""
+        return self.tables().size
+
 
 class DenseSource(Source):
     """Features in a matrix, or computed a few rows at a time.
@@ -206,6 +211,10 @@ class SparseSource(Source):
     @property
     def nbytes(self):
         return sum(part.nbytes for part in self._parts)
+
+    @property
+    def terms(self):
+        return int(np.diff(self.features.indptr).max(initial=0))
 
     def diag(self):
         return square_rows(*self._parts, np.zeros((self.n_kernels, self.n_samples)))
