@@ -170,6 +170,16 @@ def test_an_interruption_in_the_first_epoch_leaves_a_model(monkeypatch):
     assert model.predict(X).shape == (N,) and not model.block_norms_.any()
 
 
+def test_an_interruption_that_numba_turns_into_another_error_is_one(monkeypatch):
+    # found by the drill: Ctrl-C while Numba looks at its list of kernels
+    def stop(*args):
+        raise TypeError("can't unbox a <class 'numba.typed.typedlist.List'> as a <NULL>")
+
+    monkeypatch.setattr("multikernel.estimators.baselines.online_blocks.visit_kernels", stop)
+    with interrupted("interrupted after 0 epochs"):
+        UFOMKLClassifier().fit(X, Y)
+
+
 # ---- bad input
 
 SENTENCES = [

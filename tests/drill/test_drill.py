@@ -42,6 +42,8 @@ ONCE_FOUND = [
     ("extremes", 91, 178),
     ("extremes", 93, 98),
     ("extremes", 93, 229),
+    ("agreement", 103, 213),
+    ("extremes", 103, 2835),
 ]
 
 

@@ -44,6 +44,24 @@ def problem_of(n=90, seed=0):
     return gram, K * scale[:, None, None], y
 
 
+def test_outputs_are_sums_of_as_many_terms_as_the_bound_on_rounding_counts():
+    gram, _, _ = problem_of()
+    dense = DenseSource(np.random.default_rng(0).normal(size=(gram.n_samples, 7)), np.zeros(7, int))
+    for source in [*gram.sources, dense]:
+        touched = []
+        for row in range(gram.n_samples):
+            T, growth = source.tables(), np.zeros(source.n_kernels)
+            before = T.copy()
+            source.add(T, np.array([row]), np.ones(1), growth)
+            touched.append(np.count_nonzero(T != before))
+        assert max(touched) <= source.terms
+    # not the entries of all tables, of which a sample of a million reads few
+    few = [source for source in gram.sources if not isinstance(source, DenseSource)]
+    assert few and all(source.terms < source.tables().size for source in few)
+    most = max(source.terms for source in gram.sources)
+    np.testing.assert_allclose(gram.loose, gram.diag() * most / gram.n_samples)
+
+
 @pytest.mark.parametrize("norm", [1, 2, np.inf])
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("C", [0.1, 2.0])

@@ -57,7 +57,9 @@ class Ridge(Machine):
         self.shift = self._mean(Y)
         self.Y = Y - self.shift
         self.loss = Squared(self.C)
-        size = float(np.sum(self.C * self.Y**2))
+        with np.errstate(over="ignore"):
+            # infinite for targets that are too large, which the caller refuses
+            size = float(np.sum(self.C * self.Y**2))
         self.scale = size if size > 0 else float(self.C.sum())
         self.floor = FLOOR * self.scale
         self.targets, self.reach = Y, float(np.abs(Y).max())

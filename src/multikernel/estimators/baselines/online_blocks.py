@@ -204,10 +204,14 @@ class KernelBlocks(Blocks):
             self._visit(rule, List(self.gram.rows(part)), np.arange(len(part)), part, y, cost, limits)
 
     def _visit(self, rule, K, slots, order, y, cost, limits):
-        visit_kernels(
-            rule, K, *self._form, slots, order, y, cost, self.diag, self.state, limits, self.squares, self.F, self._low,
-            self.A, self.sums, self.late,
-        )  # fmt: skip
+        try:
+            visit_kernels(
+                rule, K, *self._form, slots, order, y, cost, self.diag, self.state, limits, self.squares, self.F,
+                self._low, self.A, self.sums, self.late,
+            )  # fmt: skip
+        except TypeError as error:
+            # of these types always: Ctrl-C came while Numba looked at the list, and Numba does not pass it on
+            raise KeyboardInterrupt from error
 
     def _outputs(self) -> np.ndarray:
         """Return K_j A for all kernels, (p, c, n)."""
