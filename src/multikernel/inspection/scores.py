@@ -26,7 +26,7 @@ from multikernel.inspection.terms import SequenceTerms, encode_samples, read_ter
 from multikernel.inspection.writing import MOST_SEPARATE, save_both
 from multikernel.kernels.approximate import code_matrix
 from multikernel.kernels.bank import take_rows
-from multikernel.kernels.base import len_of
+from multikernel.kernels.inputs import len_of
 from multikernel.kernels.sequences.samples import as_sequences
 
 # colours of nucleotides; other letters are grey

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
 
-from multikernel.kernels.inputs import Matrix, alike, as_matrix, as_weights, len_of
+from multikernel.kernels.inputs import Matrix, alike, as_matrix, as_weights
 from multikernel.threads import BLOCK_BYTES, ROWS
 
 # A difference of kernel values that is smaller than this fraction of the values is rounding.
@@ -211,7 +211,7 @@ def symmetric_blocks(values: Callable[[Matrix, Matrix], np.ndarray], X: Matrix) 
     """Return the exactly symmetric (n, n) matrix values(X, X), computed in blocks on and above its diagonal."""
     from multikernel.gram.dense_loops import complete  # slow to import
 
-    n = len_of(X)
+    n = X.shape[0]
     K = np.empty((n, n))
     for i in range(0, n, ROWS):
         rows = slice(i, min(i + ROWS, n))

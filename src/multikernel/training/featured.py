@@ -13,8 +13,8 @@ import numpy as np
 from multikernel.gram.features import FeatureGram, FeatureOutputs
 from multikernel.gram.storage import default_limit, parse_bytes
 from multikernel.kernels.bank import KernelBank
-from multikernel.kernels.base import len_of
 from multikernel.kernels.feature_maps import FeatureMaps, FeatureModel
+from multikernel.kernels.inputs import len_of
 from multikernel.kernels.normalize import learn_normalizer
 from multikernel.training.core import Prepared, Settings, Source
 from multikernel.training.expansion import Expansion
