@@ -7,6 +7,7 @@ import inspect
 import tempfile
 import warnings
 from collections.abc import Callable
+from contextlib import chdir
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -196,7 +197,8 @@ def case(rng):
     value = values[rng.integers(len(values))]
     label, shown = name.split(" ")[0], repr(value)[:40].replace("\n", " ")
     tells = f"{name}({parameter}={shown})"
-    with warnings.catch_warnings():
+    # a value that is accepted may leave a file in the current folder
+    with tempfile.TemporaryDirectory() as folder, chdir(folder), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
             call(parameter, value)
