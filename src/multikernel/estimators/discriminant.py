@@ -108,8 +108,8 @@ class DiscriminantMKLClassifier(TransformerMixin, ClassifierFace):
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        if self.prediction == "neighbors":
-            tags.expected_failed_checks = {}  # shares of neighbours do not move with the last digits of coordinates
+        # least squares of few samples are solved far below tol
+        tags.expected_failed_checks = {}
         return tags
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> DiscriminantMKLClassifier:
