@@ -227,8 +227,8 @@ def contributions(
     # kernels of weight zero add nothing
     some = np.flatnonzero(weights) if gram is None else slice(None)
     beta, parts = weights[some], outputs.reshape(*outputs.shape[:2], -1)[some]
-    means = parts.mean(axis=1) if sample_weight is None else np.average(parts, axis=1, weights=sample_weight)
-    parts = parts - means[:, None]
+    # outputs may be an array on a device
+    parts = parts - np.average(parts, axis=1, weights=sample_weight)[:, None]
     total = np.tensordot(beta, parts, 1) if gram is None else gram.new_outputs((), (parts[0], parts)).mix(beta)
     size = np.abs(total).max(initial=0.0)
     if size <= 1e-300:
