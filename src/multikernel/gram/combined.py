@@ -98,7 +98,7 @@ class HostRows:
     ensure : callable
         ``ensure(rows)`` forms those of the rows that are missing.
     together : int
-        Rows that are formed at once: more are soon not worth another call.
+        Rows that a caller should ask for at once: those of one block of memory, so that small kernels take one call.
     """
 
     matrix: np.ndarray

@@ -210,7 +210,7 @@ class KernelBlocks(Blocks):
                 self._low, self.A, self.sums, self.late,
             )  # fmt: skip
         except TypeError as error:
-            # of these types always: Ctrl-C came while Numba looked at the list, and Numba does not pass it on
+            # the arguments always have these types: this was Ctrl-C while Numba inspected the list
             raise KeyboardInterrupt from error
 
     def _outputs(self) -> np.ndarray:
