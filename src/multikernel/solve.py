@@ -10,6 +10,7 @@ from itertools import islice
 import numpy as np
 
 from multikernel.certificate import STALL, Best, Model
+from multikernel.interrupts import interruptible
 from multikernel.machines.base import BIASES
 from multikernel.problem import Point, Problem, Start
 from multikernel.solution import CONVERGED, INTERRUPTED, MAX_ITER, SETTLED, STALLED, Solution
@@ -18,6 +19,7 @@ from multikernel.solvers.base import iterate
 from multikernel.threads import single_threaded_blas
 
 
+@interruptible()
 def solve(
     problem: Problem,
     solver: str | Solver = "auto",
@@ -88,7 +90,7 @@ def solve(
                 return solve(problem, solver, tol=tol, max_iter=max_iter, callback=callback)
     status = MAX_ITER
     try:
-        with single_threaded_blas():
+        with interruptible(), single_threaded_blas():
             for step, now in islice(iterate(point, algorithm, best), 0 if best.converged else max_iter):
                 row = {
                     "upper": best.certificate.upper, "lower": best.certificate.lower, "gap": best.certificate.relative,

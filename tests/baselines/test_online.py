@@ -170,13 +170,25 @@ def test_an_interruption_in_the_first_epoch_leaves_a_model(monkeypatch):
     assert model.predict(X).shape == (N,) and not model.block_norms_.any()
 
 
+# found by the drill: Ctrl-C while Numba fills its list of kernels, or looks at it
+NOT_A_LIST = "can't unbox a <class 'numba.typed.typedlist.List'> as a <NULL>"
+
+
 def test_an_interruption_that_numba_turns_into_another_error_is_one(monkeypatch):
-    # found by the drill: Ctrl-C while Numba looks at its list of kernels
     def stop(*args):
-        raise TypeError("can't unbox a <class 'numba.typed.typedlist.List'> as a <NULL>")
+        raise TypeError(NOT_A_LIST)
 
     monkeypatch.setattr("multikernel.estimators.baselines.online_blocks.visit_kernels", stop)
     with interrupted("interrupted after 0 epochs"):
+        UFOMKLClassifier().fit(X, Y)
+
+
+def test_an_interruption_while_the_list_is_filled_is_one(monkeypatch):
+    def stop(*args):
+        raise TypeError(NOT_A_LIST)
+
+    monkeypatch.setattr("multikernel.estimators.baselines.online_blocks.List", stop)
+    with pytest.raises(KeyboardInterrupt):
         UFOMKLClassifier().fit(X, Y)
 
 

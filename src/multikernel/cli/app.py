@@ -10,6 +10,8 @@ from pathlib import Path
 
 import typer
 
+from multikernel.interrupts import heard_interrupts
+
 app = typer.Typer(
     help="Multiple kernel learning with a certificate.", no_args_is_help=True, rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
@@ -36,19 +38,29 @@ def check_number(param: typer.CallbackParam, value: float) -> float:
     return value
 
 
+def _interrupted() -> typer.Exit:
+    typer.echo("Interrupted.", err=True)
+    return typer.Exit(130)
+
+
 @contextmanager
 def refusals() -> Iterator[None]:
     """End with a sentence on stderr: status 2 for what the input lacks, 130 for Ctrl-C."""
     try:
-        yield
+        # libraries below may turn Ctrl-C into an error of theirs
+        with heard_interrupts() as heard:
+            yield
     except KeyboardInterrupt:
-        typer.echo("Interrupted.", err=True)
-        raise typer.Exit(130) from None
+        raise _interrupted() from None
     except BrokenPipeError:
         # the reader of stdout, such as head, has seen enough; nothing may be written to it any more
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(0) from None
-    except (ValueError, TypeError, OSError, MemoryError) as error:
+    except (ValueError, TypeError, OSError, MemoryError, SystemError) as error:
+        if heard:
+            raise _interrupted() from None
+        if isinstance(error, SystemError):
+            raise
         typer.echo(f"Error: {error}", err=True)
         raise typer.Exit(2) from None
 

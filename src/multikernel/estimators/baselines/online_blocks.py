@@ -15,7 +15,7 @@ Those of the first epochs are far from the optimum, and would count as much as t
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,6 +33,7 @@ from multikernel.estimators.baselines.online_loops import (
 )
 from multikernel.gram.base import Gram
 from multikernel.gram.dense import AffineForm, DenseGram
+from multikernel.interrupts import interruptible
 from multikernel.kernels.base import BLOCK_BYTES, ROUNDING
 
 
@@ -160,6 +161,13 @@ class Blocks(ABC):
         self.state[[STEPS, TAUS]] = 0.0
 
 
+def _compiled_list(arrays: Iterable[np.ndarray]) -> List:
+    """Return the arrays, of one kind all, in a list that compiled functions read."""
+    # of types that Numba knows always: it reports Ctrl-C while it looks at a list as a wrong type
+    with interruptible(TypeError):
+        return List(arrays)
+
+
 class KernelBlocks(Blocks):
     """Blocks that are known by their kernels.
 
@@ -185,7 +193,7 @@ class KernelBlocks(Blocks):
             matrices = [np.asarray(gram.raw(k)) for k in range(self.n_blocks)]
             # a compiled list holds arrays of one kind
             if len({(M.dtype, M.flags.c_contiguous, M.flags.f_contiguous) for M in matrices}) == 1:
-                self._matrices, form = List(matrices), gram.form
+                self._matrices, form = _compiled_list(matrices), gram.form
         unit = np.zeros((0, 0)) if form.u is None else form.u
         none = np.zeros((0, 0, 0))
         left, right = (none, none) if form.A is None or form.B is None else (form.A, form.B)
@@ -201,17 +209,14 @@ class KernelBlocks(Blocks):
         size = max(1, BLOCK_BYTES // (self.n_blocks * self.n_samples * self.gram.dtype.itemsize))
         for first in range(0, len(order), size):
             part = order[first : first + size]
-            self._visit(rule, List(self.gram.rows(part)), np.arange(len(part)), part, y, cost, limits)
+            self._visit(rule, _compiled_list(self.gram.rows(part)), np.arange(len(part)), part, y, cost, limits)
 
     def _visit(self, rule, K, slots, order, y, cost, limits):
-        try:
+        with interruptible(TypeError):
             visit_kernels(
                 rule, K, *self._form, slots, order, y, cost, self.diag, self.state, limits, self.squares, self.F,
                 self._low, self.A, self.sums, self.late,
             )  # fmt: skip
-        except TypeError as error:
-            # the arguments always have these types: this was Ctrl-C while Numba inspected the list
-            raise KeyboardInterrupt from error
 
     def _outputs(self) -> np.ndarray:
         """Return K_j A for all kernels, (p, c, n)."""
