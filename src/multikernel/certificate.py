@@ -18,6 +18,8 @@ import numpy as np
 
 # values of the objective that differ by less than this fraction count as equal
 ROUNDING = 1e-12
+# a bound is better that has moved by this part of the gap, or of itself where that is less, since the last better one
+BETTER = 0.001
 # a run has stalled after this many points without a better bound, times the number of kernels plus four, since a
 # cutting-plane method may need several cuts a kernel before its first useful bound; and of so many points one is
 # examined for rounding, below which no bound is better
@@ -100,6 +102,8 @@ class Best:
         Whether the model's own relative gap is at most ``tol``.
     idle : int
         Points in a row that have improved neither bound, or not the own gap once the bounds have met.
+    mark : Certificate
+        The bounds when one was last better.
     taken : int
         Number of points.
     """
@@ -109,6 +113,7 @@ class Best:
     own: Certificate = field(default_factory=_unknown)
     lowest: Model | None = None
     model: Model | None = None
+    mark: Certificate = field(default_factory=_unknown)
     met: bool = False
     converged: bool = False
     idle: int = 0
@@ -124,8 +129,7 @@ class Best:
             if now.relative > self.tol >= now.computed and point.refresh():
                 now = point.exact_certificate
         lower = max(best.lower, now.lower, lower)
-        eps = max(ROUNDING * abs(now.upper), now.rounding)
-        improved = not self.met and (now.upper < best.upper - eps or lower > best.lower + eps)
+        improved = not self.met and self._improved(min(now.upper, best.upper), lower, now.rounding)
         lower_primal = now.upper < best.upper
         closer = self.model is None or now.computed < self.own.computed
         if lower_primal or closer:
@@ -138,5 +142,13 @@ class Best:
         rounding = now.rounding or self.certificate.rounding
         self.certificate = Certificate(best.upper, lower, best.intercept, best.floor, best.inner_gap, rounding)
         self.met = self.certificate.relative <= self.tol
-        self.idle = 0 if improved else self.idle + 1
+        self.mark, self.idle = (self.certificate, 0) if improved else (self.mark, self.idle + 1)
         return now
+
+    def _improved(self, upper: float, lower: float, rounding: float) -> bool:
+        """Whether a bound has come closer since the last time by more than rounding, and by more than a slow drift."""
+        mark, least = self.mark, max(ROUNDING * abs(upper), rounding)
+        if not np.isfinite(mark.gap):
+            return upper < mark.upper - least or lower > mark.lower + least
+        fall, rise = (max(BETTER * min(mark.gap, abs(bound)), least) for bound in (mark.upper, mark.lower))
+        return upper < mark.upper - fall or lower > mark.lower + rise

@@ -245,10 +245,22 @@ def test_outputs_are_not_refreshed_where_the_gap_is_too_large_without_rounding()
 def test_bounds_that_improve_by_less_than_their_rounding_stand_still(rounding, idle):
     best = Best(1e-3)
     for step in range(2 * STALL - 1):
-        # the lower bound rises by a thousandth each time
-        plain = replace(with_rounding(0.0), lower=with_rounding(0.0).lower + 1e-3 * step)
+        # the lower bound rises by a fortieth of the gap each time
+        plain = replace(with_rounding(0.0), lower=with_rounding(0.0).lower + 0.05 * step)
         best.take(Stand(plain, replace(plain, rounding=rounding), None))
     assert best.idle == idle and best.taken == 2 * STALL - 1
+
+
+@pytest.mark.parametrize(("part", "idle"), [(1e-6, 40), (4e-4, 2)])
+def test_a_drift_of_the_bounds_is_no_progress_unless_it_adds_up(part, idle):
+    """Parts of the gap by which the lower bound rises at each point: the same whatever the number of points allowed."""
+    best, first = Best(1e-3), with_rounding(0.0)
+    longest = 0
+    for step in range(41):
+        now = replace(first, lower=first.lower + part * first.gap * step)
+        best.take(Stand(now, now, None))
+        longest = max(longest, best.idle)
+    assert longest == idle
 
 
 def test_outputs_with_the_rounding_of_larger_coefficients_are_summed_anew():
