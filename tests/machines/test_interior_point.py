@@ -169,3 +169,13 @@ def test_many_classes_on_kernels_of_low_rank(loss, norm, C, monkeypatch):
     model = MKLClassifier("precomputed", loss=loss, norm=norm, C=C, multiclass="joint", tol=1e-3).fit(stack, y)
     assert model.status_ == "converged"
     assert set(sizes) <= {120} and len(sizes) <= 60 * model.n_iter_
+
+
+@pytest.mark.parametrize("n, rank", [(20, 2), (12, 8)])
+def test_the_sums_of_a_class_whose_entries_are_held_come_out(n, rank):
+    rng = np.random.default_rng(0)
+    G, D, columns = 20.0 * rng.normal(size=(n, rank)), np.full((n, 3), 1e-2), np.array([1e-3, 0.0, -1e-3])
+    D[:, 2] = 1e7
+    dA, _, _ = LowRankSystem(G, D, True).saddle(rng.normal(size=(n, 3)), np.zeros(n), columns)
+    assert dA.sum(axis=1) == pytest.approx(np.zeros(n), abs=1e-10)
+    assert dA.sum(axis=0) == pytest.approx(columns, rel=1e-6, abs=1e-9)

@@ -81,9 +81,11 @@ class LowRankSystem:
         # entries that cancel in N - B'B cancel row by row, before the sums over rows
         N = ((self.e * (1.0 - self.share) if few else self.e).T[:, None] * G.T) @ G
         B = ((self.e / root).T[:, None] * G.T).reshape(c * k, n)
-        ridge = np.ones(k)
+        ridge = np.ones((c, k))
         if balanced:
-            ridge[-1] = 1e-12 * float(np.trace(N, axis1=1, axis2=2).mean()) / k
+            # for the biases, which may move by any amount: small beside every class, of which one may have all entries
+            # held while those of others are free
+            ridge[:, -1] = 1e-12 * np.minimum(N[:, -1, -1], np.trace(N, axis1=1, axis2=2).mean() / k)
         N[:, range(k), range(k)] += ridge
         self.B = None if few else B
         if self.B is None:
