@@ -7,7 +7,17 @@ import pytest
 from problems_losses import ALL, LOSSES, NAMED, Bump, draw
 from reference_losses import LOSSES as FORMULAS
 
-from multikernel.losses import EpsilonInsensitive, Hinge, Huber, Logistic, Loss, Multinomial, SmoothHinge, Squared
+from multikernel.losses import (
+    EpsilonInsensitive,
+    Hinge,
+    Huber,
+    Logistic,
+    Loss,
+    Multinomial,
+    SmoothHinge,
+    Squared,
+    joint_form,
+)
 
 # those with kinks, and that of all classes, have machines and tests of their own
 ELSEWHERE = {"hinge", "epsilon_insensitive", "multinomial"}
@@ -111,3 +121,10 @@ def test_numbers_of_a_loss_are_checked(kind, value):
         with pytest.raises(ValueError, match=f"The '{name}' parameter of {kind.__name__} must be a .* number. Got"):
             kind(**{name: value})
     assert SmoothHinge(margin=-1.0).margin == -1.0 and Hinge(np.array([1.0, 2.0])).C.sum() == 3.0
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_coefficient_that_rounding_put_outside_its_domain_has_the_gradient_of_the_border():
+    a = np.array([[-1e-17, 1e-17], [1.0 + 1e-15, -1.0 - 1e-15]])
+    outputs = joint_form(Logistic()).inverse_gradient(a, np.array([0, 0]))
+    assert outputs[:, 0].tolist() == [np.inf, -np.inf]

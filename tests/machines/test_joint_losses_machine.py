@@ -288,3 +288,29 @@ def test_warm_starts_carry_over_to_other_costs(loss):
     assert warm.upper == pytest.approx(cold.upper, rel=1e-5) and warm.n_iter <= cold.n_iter
     again = solve(problem, tol=1e-4, start=Start(cold.weights, cold.dual_coef))
     assert again.n_iter == 0
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_biases_far_from_those_of_the_smoothed_loss_are_reached(sign):
+    """Few samples, all but one far on their side: the loss is nearly linear in the biases, whose steps are short."""
+    y = np.array([4, 0, 3, 3, 1, 0, 2, 2, 1])
+    f = np.array(
+        [
+            [-0.42, -4.434, -1.157, -5.077, 11.087],
+            [6.023, -1.123, -0.15, -5.705, 0.956],
+            [-12.59, -3.744, 2.648, 8.789, 4.897],
+            [-2.676, -1.17, -0.198, 3.136, 0.909],
+            [0.652, 8.123, -3.673, -5.799, 0.697],
+            [9.556, 0.776, 1.749, -14.934, 2.855],
+            [0.287, -5.205, 9.632, -4.371, -0.343],
+            [5.852, -17.111, 16.131, -8.048, 3.176],
+            [-0.534, 8.105, -2.04, -6.903, 1.372],
+        ]
+    )
+    machine = JointLoss(y, Logistic(), 672.0)
+    loss = [float(machine.losses(f + machine.best_biases(f, enough)).sum()) for enough in (1e-3, 1e-6, 1e-9)]
+    assert loss[0] <= loss[2] + 1e-3 and loss[1] <= loss[2] + 1e-6
+    # a shift of one class by a little is no better
+    b = machine.best_biases(f, 1e-9)
+    for shift in 1e-3 * sign * np.eye(5):
+        assert machine.losses(f + b + shift).sum() >= loss[2]

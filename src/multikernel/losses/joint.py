@@ -163,6 +163,7 @@ class LargestMargin:
         """Outputs at which a is minus a subgradient: the margin at y, zero elsewhere."""
         u = a[_own(y)] / self.loss.C
         if isinstance(self.loss, SmoothHinge):
+            u = np.clip(u, 0.0, 1.0)  # rounding may have left the domain
             with np.errstate(divide="ignore"):
                 margin = self.loss.margin - np.log(u / (1.0 - u)) / self.loss.sigma
         else:

@@ -168,12 +168,11 @@ def _smoothed_newton(D, C, y, kind, sigma, margin, enough):
             least = true
             best[:] = b
         d = _newton_direction(H, g, 0.0)
+        # of the whole step: a short one says nothing about the distance
+        decrement = -np.dot(g, d)
         if np.abs(d).max() > _REACH * mu:
             # the loss is nearly linear here: no further than the quadratic model holds
             d = _newton_direction(H, g, np.sqrt((g * g).sum()) / (_REACH * mu))
-        decrement = 0.0
-        for u in range(c):
-            decrement -= g[u] * d[u]
         rounding = 1e-15 * (abs(value) + total)
         settled = last and loose <= max(enough, rounding)
         # before mu is small enough, no more exact than the smoothing is
@@ -188,9 +187,9 @@ def _smoothed_newton(D, C, y, kind, sigma, margin, enough):
             if kind == MULTINOMIAL:
                 mu = max(mu, 1.0)
             continue
-        t = 1.0
+        t, slope = 1.0, np.dot(g, d)
         while t > 1e-9:
-            if _evaluate(D, C, y, b + t * d, kind, sharp, margin, mu, q) <= value - 0.1 * t * decrement:
+            if _evaluate(D, C, y, b + t * d, kind, sharp, margin, mu, q) <= value + 0.1 * t * slope:
                 break
             t *= 0.5
         if t <= 1e-9:
