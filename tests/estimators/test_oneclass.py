@@ -176,3 +176,12 @@ def test_a_fraction_below_one_sample_leaves_none_outside(nu):
         model = MKLOneClass(nu=nu).fit(X, sample_weight=weight)
         assert np.all(model.predict(X) == 1) and np.isfinite(model.dual_coef_).all()
         assert model.objective_ == pytest.approx(MKLOneClass(nu=1e-3).fit(X).objective_, rel=2e-3)
+
+
+def test_a_sample_that_has_all_coefficients_is_on_the_border():
+    """nu n < 1: no coefficient reaches its bound, and a sample that has them all is on the border."""
+    K = np.outer([1.0, 2.0, 3.0, 4.0], [1.0, 2.0, 3.0, 4.0])
+    model = MKLOneClass("precomputed", normalize=None, nu=0.2, tol=1e-9).fit(stack_kernels(K[None]))
+    outputs = model.decision_function(stack_kernels(K[None]))
+    assert model.support_.tolist() == [0] and outputs == pytest.approx([0.0, 1.0, 2.0, 3.0], abs=1e-9)
+    assert model.objective_ == pytest.approx(0.5 + model.intercept_, abs=1e-9)

@@ -185,3 +185,12 @@ def test_a_loss_with_its_own_epsilon_leaves_no_other():
         for loss, epsilon in ((own, 0.1), (own, 0.5), ("epsilon_insensitive", 0.5))
     ]
     assert found[0] == found[1] == found[2]
+
+
+@pytest.mark.parametrize("size", [1e153, 1e160, 1e300])
+def test_targets_whose_losses_no_number_holds_are_refused(size):
+    X = np.random.default_rng(0).normal(size=(20, 2))
+    with pytest.raises(ValueError, match=r"targets of MKLRegressor must .* at most 2e\+304.* divide y"):
+        MKLRegressor(loss="squared").fit(X, size * X[:, 0])
+    # the loss of a tube grows like the targets
+    assert np.isfinite(MKLRegressor().fit(X, size * X[:, 0]).objective_)

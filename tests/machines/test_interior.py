@@ -11,7 +11,7 @@ from multikernel.gram.dense import DenseGram
 from multikernel.gram.features import FeatureGram
 from multikernel.gram.lazy import LazyGram
 from multikernel.gram.sources import DenseSource
-from multikernel.losses import Logistic, SquaredHinge
+from multikernel.losses import Huber, Logistic, SquaredHinge
 from multikernel.machines.base import MOST_FACTORISATIONS, inner_gap
 from multikernel.machines.box_interior import solve_inside
 from multikernel.machines.descent import Descent
@@ -262,3 +262,13 @@ def test_an_inner_problem_without_a_gap_is_left_as_it_is():
     combined = DenseGram(np.zeros((1, 6, 6))).combined(np.ones(1))
     a = machine.make_feasible(np.where(np.arange(3) == machine.y[:, None], 1.0, -0.5))
     assert interior_point(machine, combined, a, np.zeros((6, 3)), 0.0) is a
+
+
+@pytest.mark.filterwarnings("error")
+def test_targets_without_a_gap_leave_the_interior_at_once():
+    """All targets equal: the intercept alone has no loss, and no accuracy is below rounding."""
+    stack, _, _ = samples("gaussian", n=7)
+    machine = Smooth(np.full(7, 3.0), Huber(), 1.0, True)
+    combined, a = DenseGram(stack).combined(np.ones(3)), np.zeros(7)
+    best, outputs = solve_inside(machine, combined, a, np.zeros(7), -1.0)
+    assert not best.any() and not outputs.any()

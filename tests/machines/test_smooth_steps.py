@@ -48,6 +48,20 @@ def test_few_factorisations_whatever_the_cost(loss, C, noise, factorisations):
     assert len(factorisations) <= (14 if C <= 100 else 26)
 
 
+@pytest.mark.parametrize("C", [1e-9, 1e-6, 1e-3])
+@pytest.mark.parametrize("loss", [Logistic(), SmoothHinge(), LogCosh()], ids=repr)
+def test_at_small_costs_the_intercept_still_takes_its_step(loss, C, factorisations):
+    """All second derivatives are small beside those of the kernel, and their sum decides where the intercept goes."""
+    X, y = labelled(1.0)
+    targets = X[:, 0] ** 3 + 2.0 if isinstance(loss, LogCosh) else y
+    machine = Smooth(targets, loss, C, fit_intercept=True)
+    point = Point(Problem(DenseGram(gaussian(X)[None]), machine, PlainSum()))
+    accuracy = 1e-8 * machine.scale
+    point.solve(accuracy)
+    assert point.certificate.inner_gap <= 2 * accuracy
+    assert len(factorisations) <= 14
+
+
 def test_weights_that_hardly_changed_share_a_factorisation(factorisations):
     X, y = labelled(1.0)
     combined = DenseGram(gaussian(X)[None]).combined(np.ones(1))

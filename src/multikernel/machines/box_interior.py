@@ -112,7 +112,9 @@ class _InteriorPoint:
             # beside the upper bound the difference may be lost in rounding
             self.v, self.f = np.maximum(self.r - self.x, inside), self.combined.apply(self.a)
         slope, mu = (before, mu) if near else (slope, max(mu, grown))
-        self.z, self.w = np.maximum(slope, 0.0) + mu / self.x, np.maximum(-slope, 0.0) + mu / self.v
+        # without a gap (mu = 0) nothing is pulled inside, and a variable on its bound has the multiplier of its slope
+        x, v = np.maximum(self.x, 1e-300), np.maximum(self.v, 1e-300)
+        self.z, self.w = np.maximum(slope, 0.0) + mu / x, np.maximum(-slope, 0.0) + mu / v
 
     @property
     def a(self) -> np.ndarray:

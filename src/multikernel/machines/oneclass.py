@@ -62,8 +62,8 @@ class OneClass(BoxMachine):
         self.n_samples = len(weight)
         self.p = np.zeros(self.n_samples)
         self.lo = np.zeros(self.n_samples)
-        # not above one: with a sum of one no coefficient is larger
-        self.hi = weight / np.maximum(nu * weight.sum(), weight)
+        # not above two: with a sum of one no coefficient comes near
+        self.hi = weight / np.maximum(nu * weight.sum(), 0.5 * weight)
         self.scale = float(size)
         self.floor = _ZERO * self.scale / self.n_samples
         self.reach = 0.0

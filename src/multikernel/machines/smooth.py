@@ -184,7 +184,10 @@ class Smooth(Machine):
 
         def slopes(t):
             at, twice = f + b + t * move, 2.0 * curvature
-            return slope + twice * t + float(self.gradient(at) @ move), twice + float(self.hessian(at) @ move**2)
+            # the step may be longer than the root of the largest number where all second derivatives vanish
+            with np.errstate(over="ignore"):
+                bend = twice + float(np.square(np.sqrt(self.hessian(at)) * move).sum())
+            return slope + twice * t + float(self.gradient(at) @ move), bend
 
         before = primal(0.0)
         descent, rounding = slope + float(g @ move), 1e-15 * abs(before)
@@ -228,10 +231,13 @@ class Smooth(Machine):
         """Return the inverse for second derivatives w, or the last one where w has hardly changed since.
 
         Changes of w by a fraction SAME change I + SKS, S = diag(sqrt w), by that fraction at most, and so do changes
-        that add up to SAME beside 1 / K_ii. Second derivatives below these have no say in a step.
+        that add up to SAME beside 1 / K_ii. Second derivatives below these have no say in a step; with an intercept,
+        which moves by sum_i W_ii .. / sum_i W_ii, also only those that add up to a fraction SAME of their sum.
         """
-        small = SAME / (self.n_samples * np.maximum(combined.diag, np.finfo(float).tiny))
-        w = np.where(np.isfinite(w) & (w > small), w, 0.0)
+        w = np.where(np.isfinite(w), w, 0.0)
+        beside = 1.0 / np.maximum(combined.diag, np.finfo(float).tiny)
+        small = SAME / self.n_samples * (np.minimum(beside, w.sum()) if self.balanced else beside)
+        w = np.where(w > small, w, 0.0)
         kept = combined.cache.get("inverse")
         if kept is None or np.any(np.abs(kept[0] - w) > SAME * w + small):
             kept = w, WeightedInverse(combined, w, self.balanced, refined=True)

@@ -45,6 +45,8 @@ from multikernel.training.core import Prepared, Target
 # losses by name; labels are numbers as well: the squared loss serves both
 CLASSIFICATION: Mapping[str, Loss] = named_losses("classification") | {"squared": Squared()}
 REGRESSION: Mapping[str, Loss] = named_losses("regression")
+# sum of losses up to which its multiples, as in the step lengths, are numbers too
+_LARGEST_LOSS = 1e-4 * np.finfo(float).max
 # costs as powers of two. Above the first, fifth powers of costs leave the range of float64; below the second, with a
 # third more than the digits of float64, losses of labels are linear, and coefficients are in proportion to the costs
 _LARGEST, _LINEAR_BELOW = np.finfo(float).maxexp // 5, 4 * np.finfo(float).machep // 3
@@ -336,6 +338,12 @@ class Regression:
             raise ValueError(
                 f"{self.owner} with loss={self.loss!r} takes one target. Got y of shape {self.y.shape}: use "
                 "loss='squared', sklearn.multioutput.MultiOutputRegressor or one fit for each."
+            )
+        if not machine.scale <= _LARGEST_LOSS:
+            raise ValueError(
+                f"The targets of {self.owner} must have losses at zero, times 'C' and the sample weights, that sum to "
+                f"at most {_LARGEST_LOSS:.0e}: float64 cannot work with larger ones. Got targets up to "
+                f"{np.abs(self.y).max():.0e}: divide y by a number of this size."
             )
         machine = on_features(machine, prepared.gram) if prepared.gram.kind == "features" else machine
         return [Target(machine, mixing_for(self.norm), "regression", self.fit_intercept, unit=unit)]
