@@ -234,7 +234,7 @@ def conic_other(stack, y, C, norm, loss, fit_intercept=True, accept=1e-6) -> flo
     unit = C.max()
     problem = cp.Problem(cp.Minimize((penalty + total) / unit), constraints)
     best = np.inf, -np.inf
-    for tol in (1e-10, 1e-8):
+    for tol in (1e-10, 1e-8, 1e-12):
         with warnings.catch_warnings(), suppress(cp.error.SolverError):
             warnings.simplefilter("ignore")
             problem.solve(solver="CLARABEL", max_threads=1, tol_gap_abs=tol, tol_gap_rel=tol, tol_feas=tol)

@@ -1,6 +1,5 @@
 """The command that compares: its options, the tables and archives that it reads, and the table of a paper."""
 
-
 import numpy as np
 import pytest
 from problems_compare import WIDTHS, X, Y

@@ -148,6 +148,8 @@ def case(rng):
         try:
             model.fit(samples, *(() if task == "one class" else (y,)))
         except ValueError as error:
+            if task == "one class" and "must not be centred" in str(error):
+                return "no reference", None if abs(stack.mean()) <= 1e-9 * np.abs(stack).max() else f"{label}: {error}"
             if "cannot be used with" not in str(error) and "needs" not in str(error):
                 raise
             model.set_params(solver="auto", gram="dense" if storage == "features" else storage)

@@ -97,8 +97,8 @@ def test_precomputed_kernels_are_views():
 
 
 def test_without_pandas_the_columns_are_lists(monkeypatch):
-    monkeypatch.setitem(sys.modules, "pandas", None)
     model = MKLClassifier(VIEWS).fit(X, TWO)
+    monkeypatch.setitem(sys.modules, "pandas", None)
     assert model.weights_frame()["weight"] == model.weights_.tolist() and model.by_view()["kernels"] == [2, 1]
 
 

@@ -439,6 +439,6 @@ def test_changed_files_are_refused_or_the_same(name, tmp_path):
             assert str(error).endswith(".") and "\n" not in str(error) and len(str(error)) < 400
             refused += 1
             continue
-        again.save(tmp_path / "again.mk")
+        multikernel.save(again, tmp_path / "again.mk")
         assert (tmp_path / "again.mk").read_bytes() == original
     assert refused

@@ -202,7 +202,8 @@ class HashedDegree(FeatureKernel):
         slots, values = np.zeros((len(codes), entries), np.int32), np.zeros((len(codes), entries))
         hash_places(codes, self.kernel_.alphabet_.size, weight, self.slots - 1, slots, values)
         # sparse arrays keep the type of their indices: 32 bits where they suffice
-        start = np.arange(0, slots.size + 1, max(entries, 1), dtype=sparse.get_index_dtype(maxval=slots.size))
+        index = np.int32 if slots.size < 2**31 else np.int64
+        start = np.arange(0, slots.size + 1, max(entries, 1), dtype=index)
         Phi = sparse.csr_array((values.ravel(), slots.ravel(), start), (len(codes), self.slots))
         Phi.sum_duplicates()
         return Phi
