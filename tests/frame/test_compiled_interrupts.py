@@ -15,6 +15,14 @@ from multikernel.cli.app import refusals
 from multikernel.interrupts import heard_interrupts, interruptible
 
 
+@pytest.fixture
+def heard():
+    """Ctrl-C as in a terminal: a shell leaves it ignored in what it starts in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def dispatcher(*args, **kwargs):
     """What a compiled function does that Ctrl-C meets on its way out, in one of the functions that it calls."""
     inner = SystemError("_numba_unpickle returned a result with an exception set")
@@ -37,7 +45,7 @@ def test_a_fit_that_compiled_code_interrupts_leaves_a_model():
     assert model.status_ == "interrupted" and model.predict(X).shape == (30,)
 
 
-def test_commands_tell_ctrl_c_from_errors_of_libraries(capsys):
+def test_commands_tell_ctrl_c_from_errors_of_libraries(capsys, heard):
     with pytest.raises(typer.Exit) as ended, refusals():
         try:
             os.kill(os.getpid(), signal.SIGINT)
@@ -48,8 +56,8 @@ def test_commands_tell_ctrl_c_from_errors_of_libraries(capsys):
         raise SystemError
 
 
-def test_handlers_of_ctrl_c_come_back():
+def test_handlers_of_ctrl_c_come_back(heard):
     before = signal.getsignal(signal.SIGINT)
-    with heard_interrupts() as heard:
-        assert not heard and signal.getsignal(signal.SIGINT) is not before
+    with heard_interrupts() as numbers:
+        assert not numbers and signal.getsignal(signal.SIGINT) is not before
     assert signal.getsignal(signal.SIGINT) is before

@@ -27,6 +27,8 @@ from multikernel.mixing.norms import mixing_for
 from multikernel.problem import Problem, Start
 from multikernel.solve import solve
 from multikernel.solvers.interleaved import Interleaved
+from multikernel.training.core import Settings
+from multikernel.training.prepare import prepare
 
 ROOT = Path(__file__).parents[2]
 
@@ -193,6 +195,16 @@ def test_regression_by_features():
         )
         assert features.objective_ == pytest.approx(dense.objective_, rel=1e-5)
         assert features.predict(X[:30]) == pytest.approx(dense.predict(X[:30]), abs=2e-2)
+
+
+def test_row_means_are_known_without_further_tables(monkeypatch):
+    """Tables of a million sequences take gigabytes: while those of a point exist the means need none of their own."""
+    S = texts(60)
+    prepared = prepare(DegreeBlocks(WeightedDegree(3)), S, None, Settings("the test", ("variance",), gram="features"))
+    gram, made = prepared.gram, []
+    np.testing.assert_allclose(gram.means, gram.apply(np.full(60, 1.0 / 60)), rtol=1e-12)
+    monkeypatch.setattr("multikernel.gram.features.FeatureOutputs", lambda gram: made.append(gram))
+    assert gram.means.shape == (3, 60) and not made
 
 
 def test_auto_takes_features_when_there_are_many_samples(monkeypatch):

@@ -110,6 +110,8 @@ class FeatureGram(HostGram):
         Factors of the kernels.
     n_threads : int
         Threads for outputs.
+    means : ndarray of shape (p, n), optional
+        Row means of every kernel, where they are known.
 
     Examples
     --------
@@ -130,8 +132,11 @@ class FeatureGram(HostGram):
         kernels: Sequence[np.ndarray] | None = None,
         scale: np.ndarray | None = None,
         n_threads: int = 1,
+        means: np.ndarray | None = None,
     ) -> None:
         self.sources = list(sources)
+        if means is not None:
+            self.means = means
         if kernels is None:
             ends = np.cumsum([source.n_kernels for source in self.sources])
             kernels = [np.arange(end - source.n_kernels, end) for end, source in zip(ends, self.sources, strict=True)]
@@ -147,7 +152,7 @@ class FeatureGram(HostGram):
 
     @cached_property
     def means(self) -> np.ndarray:
-        """Row means of every kernel, shape (p, n); the first time they take a pass."""
+        """Row means of every kernel, shape (p, n); where they are not given they take a pass."""
         return self.apply(np.full(self.n_samples, 1.0 / self.n_samples))
 
     def diag(self):

@@ -118,6 +118,9 @@ def prepare_features(bank: KernelBank, X: Any, weight: np.ndarray | None, settin
     tables = FeatureOutputs(raw)
     tables.update(share)
     means = tables.q
+    # machines with an intercept centre the kernels: now their row means need no tables of their own
+    row_means = tables.kernel_outputs() if weight is None else None
+    del tables
     normalizers = tuple(
         # a vector whose mean is that of K p: the normalisations that divide ask for no more
         learn_normalizer(bank.steps, d, None, weight, name, product=np.full(n, mean))
@@ -126,6 +129,8 @@ def prepare_features(bank: KernelBank, X: Any, weight: np.ndarray | None, settin
     flat = no_variance(diag, np.repeat(means[:, None], n, axis=1), share)
     constant = flat | [each.degenerate for each in normalizers]
     scale = np.array([each.scale for each in normalizers])
-    gram = FeatureGram(sources, members, scale, settings.n_threads)
+    if row_means is not None:
+        row_means *= scale[:, None]
+    gram = FeatureGram(sources, members, scale, settings.n_threads, row_means)
     source = FeatureSource(maps, X, scale)
     return Prepared(gram, tuple(bank.names), normalizers, weight, source, constant, np.ones(p, bool))
