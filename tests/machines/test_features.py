@@ -200,7 +200,8 @@ def test_regression_by_features():
 def test_row_means_are_known_without_further_tables(monkeypatch):
     """Tables of a million sequences take gigabytes: while those of a point exist the means need none of their own."""
     S = texts(60)
-    prepared = prepare(DegreeBlocks(WeightedDegree(3)), S, None, Settings("the test", ("variance",), gram="features"))
+    settings = Settings("the test", ("variance",), gram="features", features_need=lambda *_: None)
+    prepared = prepare(DegreeBlocks(WeightedDegree(3)), S, None, settings)
     gram, made = prepared.gram, []
     np.testing.assert_allclose(gram.means, gram.apply(np.full(60, 1.0 / 60)), rtol=1e-12)
     monkeypatch.setattr("multikernel.gram.features.FeatureOutputs", lambda gram: made.append(gram))
