@@ -162,7 +162,14 @@ class InteriorPoint:
             s *= (upper.sum(axis=1) / s.sum(axis=1))[:, None]
         self.S, self.Z = s, self.held * mu / s
         self.A = np.where(self.held, upper - s, np.where(self.held, s, 0.0).sum(axis=1, keepdims=True))
-        self.f = combined.apply(self.A)
+        # the outputs f come from all kernels: from them on, what rounding of K loses is no more than that of a change
+        self.origin = a, f
+        self.f = self.outputs()
+
+    def outputs(self) -> np.ndarray:
+        """Return the outputs of A, from those of the start."""
+        a, f = self.origin
+        return f + self.combined.apply(self.A - a)
 
     @property
     def products(self) -> float:
@@ -196,7 +203,7 @@ class InteriorPoint:
         t = min(1.0, TO_BOUNDARY * self._longest_step(dA, dZ))
         self.A, self.S, self.Z = self.A + t * dA, S - t * self.held * dA, Z + t * dZ
         self.t, self.b = self.t + t * dt, self.b + t * db
-        self.f = self.combined.apply(self.A)
+        self.f = self.outputs()
         return t
 
     def _longest_step(self, dA: np.ndarray, dZ: np.ndarray) -> float:
