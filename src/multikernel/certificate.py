@@ -18,7 +18,7 @@ import numpy as np
 
 # values of the objective that differ by less than this fraction count as equal
 ROUNDING = 1e-12
-# a bound is better that has moved by this part of the gap, or of itself where that is less, since the last better one
+# a bound has improved when it has moved, since it last did, by this fraction of the gap, or of its own size if smaller
 BETTER = 0.001
 # a run has stalled after this many points without a better bound, times the number of kernels plus four, since a
 # cutting-plane method may need several cuts a kernel before its first useful bound; and of so many points one is
@@ -97,13 +97,14 @@ class Best:
     model : Model or None
         The point whose own gap is the smallest, None before the first `take`.
     met : bool
-        Whether the bounds, those of several points together, are as close as was asked for.
+        Whether the bounds, those of several points together, are as close as was asked for, or as rounding allows.
     converged : bool
         Whether the model's own relative gap is at most ``tol``.
     idle : int
-        Points in a row that have improved neither bound, or not the own gap once the bounds have met.
+        Points in a row that have improved neither bound by enough since ``mark``, or not the own gap once the bounds
+        have met.
     mark : Certificate
-        The bounds when one was last better.
+        The bounds when one had last improved.
     taken : int
         Number of points.
     """
@@ -141,7 +142,8 @@ class Best:
         # the last rounding that is known
         rounding = now.rounding or self.certificate.rounding
         self.certificate = Certificate(best.upper, lower, best.intercept, best.floor, best.inner_gap, rounding)
-        self.met = self.certificate.relative <= self.tol
+        gap, size = self.certificate.gap, self.certificate.size
+        self.met = gap <= max(self.tol * size, min(2.0 * rounding, 0.1 * size))
         self.mark, self.idle = (self.certificate, 0) if improved else (self.mark, self.idle + 1)
         return now
 
@@ -150,5 +152,6 @@ class Best:
         mark, least = self.mark, max(ROUNDING * abs(upper), rounding)
         if not np.isfinite(mark.gap):
             return upper < mark.upper - least or lower > mark.lower + least
-        fall, rise = (max(BETTER * min(mark.gap, abs(bound)), least) for bound in (mark.upper, mark.lower))
+        sizes = (max(abs(bound), mark.floor) for bound in (mark.upper, mark.lower))
+        fall, rise = (max(BETTER * min(mark.gap, size), least) for size in sizes)
         return upper < mark.upper - fall or lower > mark.lower + rise

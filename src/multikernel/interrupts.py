@@ -42,8 +42,8 @@ def heard_interrupts() -> Iterator[list[int]]:
         heard.append(number)
         before(number, frame)
 
-    signal.signal(signal.SIGINT, hear)
     try:
+        signal.signal(signal.SIGINT, hear)
         yield heard
     finally:
         signal.signal(signal.SIGINT, before)

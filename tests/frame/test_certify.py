@@ -263,6 +263,14 @@ def test_a_drift_of_the_bounds_is_no_progress_unless_it_adds_up(part, idle):
     assert longest == idle
 
 
+def test_a_bound_that_goes_to_zero_beside_a_gap_is_no_progress():
+    best = Best(1e-3)
+    for step in range(400):
+        now = Certificate(1e-6 * 0.9**step, -1.0, 0.0, 1e-4)
+        best.take(Stand(now, now, None))
+    assert best.idle > 300
+
+
 def test_outputs_with_the_rounding_of_larger_coefficients_are_summed_anew():
     point, stack, _ = make_point()
     a = point.problem.machine.make_feasible(np.random.default_rng(0).normal(size=20))

@@ -10,7 +10,7 @@ import pytest
 import typer
 from interrupted import interrupted
 
-from multikernel import MKLClassifier
+from multikernel import MKLClassifier, UFOMKLClassifier
 from multikernel.cli.app import refusals
 from multikernel.interrupts import heard_interrupts, interruptible
 
@@ -45,6 +45,20 @@ def test_a_fit_that_compiled_code_interrupts_leaves_a_model():
     assert model.status_ == "interrupted" and model.predict(X).shape == (30,)
 
 
+@pytest.mark.parametrize(
+    ("place", "estimator"),
+    [
+        ("multikernel.gram.dense_loops.complete", MKLClassifier()),
+        ("multikernel.estimators.baselines.online_blocks.visit_features", UFOMKLClassifier(["linear"])),
+    ],
+)
+def test_compiled_loops_before_and_beside_the_solver_are_interrupted_too(place, estimator, monkeypatch):
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    monkeypatch.setattr(place, dispatcher)
+    with pytest.raises(KeyboardInterrupt):
+        estimator.fit(X, X[:, 0] > 0)
+
+
 def test_commands_tell_ctrl_c_from_errors_of_libraries(capsys, heard):
     with pytest.raises(typer.Exit) as ended, refusals():
         try:
@@ -54,6 +68,15 @@ def test_commands_tell_ctrl_c_from_errors_of_libraries(capsys, heard):
     assert ended.value.exit_code == 130 and capsys.readouterr().err == "Interrupted.\n"
     with pytest.raises(SystemError), refusals():
         raise SystemError
+
+
+def test_commands_say_what_could_not_be_written_after_ctrl_c(capsys, heard):
+    with pytest.raises(typer.Exit) as ended, refusals():
+        try:
+            os.kill(os.getpid(), signal.SIGINT)
+        except KeyboardInterrupt:
+            raise OSError("No space left") from None
+    assert ended.value.exit_code == 130 and capsys.readouterr().err == "Error: No space left\nInterrupted.\n"
 
 
 def test_handlers_of_ctrl_c_come_back(heard):

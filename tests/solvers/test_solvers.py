@@ -127,6 +127,18 @@ def test_silp_records_the_violation_of_the_paper():
     assert violation[-1] < 1e-4
 
 
+@pytest.mark.parametrize("C", [100.0, 1e4])
+def test_more_digits_than_rounding_leaves_do_not_make_the_model_worse(C):
+    """Bounds of several points meet down to rounding: then one that certifies itself is looked for all the same."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 5))
+    y, D = np.sign(X[:, 0] * X[:, 1] + rng.normal(size=60)), np.square(X[:, None] - X)
+    widths = [np.exp(-scale * D[..., : j + 1].sum(axis=2)) for j in range(5) for scale in (0.1, 0.5, 2.0, 5.0)]
+    stack = np.stack([*widths, *(np.outer(x, x) for x in X.T)])
+    found = [solve(Problem(DenseGram(stack), SVC(y, C), Simplex()), "silp", tol=tol) for tol in (1e-6, 1e-9)]
+    assert found[0].status == "converged" and found[1].gap <= 1e-8
+
+
 def test_weights_of_silp_and_newton_have_exact_zeros():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 4))

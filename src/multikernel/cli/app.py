@@ -56,12 +56,17 @@ def refusals() -> Iterator[None]:
         # the reader of stdout, such as head, has seen enough; nothing may be written to it any more
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(0) from None
-    except (ValueError, TypeError, OSError, MemoryError, SystemError) as error:
+    except typer.Exit:
+        raise
+    except Exception as error:
+        known = isinstance(error, (ValueError, TypeError, OSError, MemoryError))
+        # what other errors say after Ctrl-C comes from libraries that it has met
+        if (known and not heard) or isinstance(error, OSError):
+            typer.echo(f"Error: {error}", err=True)
         if heard:
             raise _interrupted() from None
-        if isinstance(error, SystemError):
+        if not known:
             raise
-        typer.echo(f"Error: {error}", err=True)
         raise typer.Exit(2) from None
 
 

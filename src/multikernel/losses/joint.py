@@ -163,7 +163,8 @@ class LargestMargin:
         """Outputs at which a is minus a subgradient: the margin at y, zero elsewhere."""
         u = a[_own(y)] / self.loss.C
         if isinstance(self.loss, SmoothHinge):
-            u = np.clip(u, 0.0, 1.0)  # rounding may have left the domain
+            # rounding may have left the domain
+            u = np.clip(u, 0.0, 1.0)
             with np.errstate(divide="ignore"):
                 margin = self.loss.margin - np.log(u / (1.0 - u)) / self.loss.sigma
         else:
@@ -176,7 +177,7 @@ class LargestMargin:
         """Second derivatives of the conjugate by each a_u: none but at y."""
         C, out = self.loss.C, np.zeros_like(a)
         if isinstance(self.loss, SmoothHinge):
-            u = a[_own(y)] / C
+            u = np.clip(a[_own(y)] / C, 0.0, 1.0)
             with np.errstate(divide="ignore", over="ignore"):
                 out[_own(y)] = 1.0 / (C * self.loss.sigma * u * (1.0 - u))
         else:

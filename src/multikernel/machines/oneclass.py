@@ -62,7 +62,7 @@ class OneClass(BoxMachine):
         self.n_samples = len(weight)
         self.p = np.zeros(self.n_samples)
         self.lo = np.zeros(self.n_samples)
-        # not above two: with a sum of one no coefficient comes near
+        # not above two, so that a sample with all coefficients, which sum to one, is not on its bound
         self.hi = weight / np.maximum(nu * weight.sum(), 0.5 * weight)
         self.scale = float(size)
         self.floor = _ZERO * self.scale / self.n_samples

@@ -73,7 +73,7 @@ class Smooth(Machine):
         # not beyond the domain of the conjugate by the rounding of the product
         self.lo, self.hi = (np.where(np.isinf(end), end, np.nextafter(self.C * end, 0.0)) for end in (lo, hi))
         start = float(np.abs(self.value(np.zeros(self.n_samples))).sum())
-        self.scale = start if 0 < start < np.inf else float(self.C.sum())
+        self.scale = start if start > 0 else float(self.C.sum())
         self.floor = FLOOR * self.scale
         self.reach = float(np.abs(self.y).max()) + loss.steepness
 
@@ -231,8 +231,8 @@ class Smooth(Machine):
         """Return the inverse for second derivatives w, or the last one where w has hardly changed since.
 
         Changes of w by a fraction SAME change I + SKS, S = diag(sqrt w), by that fraction at most, and so do changes
-        that add up to SAME beside 1 / K_ii. Second derivatives below these have no say in a step; with an intercept,
-        which moves by sum_i W_ii .. / sum_i W_ii, also only those that add up to a fraction SAME of their sum.
+        that add up to SAME beside 1 / K_ii. Smaller second derivatives are left out; with an intercept, which
+        moves by a mean weighted with them, only those that add up to a fraction SAME of the sum of all.
         """
         w = np.where(np.isfinite(w), w, 0.0)
         beside = 1.0 / np.maximum(combined.diag, np.finfo(float).tiny)

@@ -24,6 +24,7 @@ from multikernel.gram.slices import gather, gather_with_product
 from multikernel.gram.soundness import examine
 from multikernel.gram.stack import KernelStack
 from multikernel.gram.storage import TorchStorage, choose_storage, row_budget, storage_dtype
+from multikernel.interrupts import interruptible
 from multikernel.kernels.bank import KernelBank, compute_tiles, take_rows
 from multikernel.kernels.fitted_normalizer import FittedNormalizer
 from multikernel.kernels.inputs import alone, is_frame, is_numeric
@@ -110,6 +111,7 @@ class BankSource(Source):
             yield k, K, self.bank.raw_diag(k, X) if diag else None
 
 
+@interruptible()
 def prepare(
     kernels: Any, X: Any, weight: np.ndarray | None, settings: Settings, shared: Shared | None = None
 ) -> Prepared:

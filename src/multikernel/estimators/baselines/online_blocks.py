@@ -315,10 +315,11 @@ class FeatureBlocks(Blocks):
         return np.repeat(m, np.diff(self.starts))
 
     def visit(self, rule, order, y, cost, limits):
-        visit_features(
-            rule, self.X, self.starts, order, y, cost, self.diag, self.state, limits, self.squares, self.theta, self.A,
-            self.sums, self.late,
-        )  # fmt: skip
+        with interruptible():
+            visit_features(
+                rule, self.X, self.starts, order, y, cost, self.diag, self.state, limits, self.squares, self.theta,
+                self.A, self.sums, self.late,
+            )  # fmt: skip
 
     def outputs(self, m):
         return self.X @ self.predictor(m).T

@@ -83,8 +83,8 @@ class LowRankSystem:
         B = ((self.e / root).T[:, None] * G.T).reshape(c * k, n)
         ridge = np.ones((c, k))
         if balanced:
-            # for the biases, which may move by any amount: small beside every class, of which one may have all entries
-            # held while those of others are free
+            # for the biases, which may move by any amount: small beside every class, one of which may have all its
+            # entries at their bounds
             ridge[:, -1] = 1e-12 * np.minimum(N[:, -1, -1], np.trace(N, axis1=1, axis2=2).mean() / k)
         N[:, range(k), range(k)] += ridge
         self.B = None if few else B
