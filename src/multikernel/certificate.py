@@ -130,7 +130,12 @@ class Best:
             if now.relative > self.tol >= now.computed and point.refresh():
                 now = point.exact_certificate
         lower = max(best.lower, now.lower, lower)
-        improved = not self.met and self._improved(min(now.upper, best.upper), lower, now.rounding)
+        # closer since the last time by more than rounding, and by more than a slow drift
+        upper, mark = min(now.upper, best.upper), self.mark
+        least, unit = max(ROUNDING * abs(upper), now.rounding), BETTER * mark.gap if np.isfinite(mark.gap) else 0.0
+        fall = max(min(unit, BETTER * max(abs(mark.upper), mark.floor)), least)
+        rise = max(min(unit, BETTER * max(abs(mark.lower), mark.floor)), least)
+        improved = not self.met and (upper < mark.upper - fall or lower > mark.lower + rise)
         lower_primal = now.upper < best.upper
         closer = self.model is None or now.computed < self.own.computed
         if lower_primal or closer:
@@ -146,12 +151,3 @@ class Best:
         self.met = gap <= max(self.tol * size, min(2.0 * rounding, 0.1 * size))
         self.mark, self.idle = (self.certificate, 0) if improved else (self.mark, self.idle + 1)
         return now
-
-    def _improved(self, upper: float, lower: float, rounding: float) -> bool:
-        """Whether a bound has come closer since the last time by more than rounding, and by more than a slow drift."""
-        mark, least = self.mark, max(ROUNDING * abs(upper), rounding)
-        if not np.isfinite(mark.gap):
-            return upper < mark.upper - least or lower > mark.lower + least
-        sizes = (max(abs(bound), mark.floor) for bound in (mark.upper, mark.lower))
-        fall, rise = (max(BETTER * min(mark.gap, size), least) for size in sizes)
-        return upper < mark.upper - fall or lower > mark.lower + rise

@@ -9,21 +9,20 @@ from contextlib import contextmanager
 from types import FrameType
 
 
+def is_interrupt(error: BaseException | None) -> bool:
+    """Whether Ctrl-C is behind an error: Numba returns a result all the same, which Python reports as a SystemError."""
+    while isinstance(error, SystemError):
+        error = error.__cause__
+    return isinstance(error, KeyboardInterrupt)
+
+
 @contextmanager
 def interruptible(*disguises: type[Exception]) -> Iterator[None]:
-    """Raise KeyboardInterrupt for errors that Ctrl-C has caused, and for any of ``disguises``.
-
-    Numba returns a result although Ctrl-C has come, which Python reports as a SystemError.
-    """
+    """Raise KeyboardInterrupt for errors that Ctrl-C is behind, and for any of ``disguises``."""
     try:
         yield
-    except disguises as error:
-        raise KeyboardInterrupt from error
-    except SystemError as error:
-        cause: BaseException | None = error
-        while isinstance(cause, SystemError):
-            cause = cause.__cause__
-        if isinstance(cause, KeyboardInterrupt):
+    except Exception as error:
+        if isinstance(error, disguises) or is_interrupt(error):
             raise KeyboardInterrupt from error
         raise
 

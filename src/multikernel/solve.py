@@ -10,7 +10,7 @@ from itertools import islice
 import numpy as np
 
 from multikernel.certificate import STALL, Best, Model
-from multikernel.interrupts import interruptible
+from multikernel.interrupts import is_interrupt
 from multikernel.machines.base import BIASES
 from multikernel.problem import Point, Problem, Start
 from multikernel.solution import CONVERGED, INTERRUPTED, MAX_ITER, SETTLED, STALLED, Solution
@@ -19,7 +19,6 @@ from multikernel.solvers.base import iterate
 from multikernel.threads import single_threaded_blas
 
 
-@interruptible()
 def solve(
     problem: Problem,
     solver: str | Solver = "auto",
@@ -90,7 +89,7 @@ def solve(
                 return solve(problem, solver, tol=tol, max_iter=max_iter, callback=callback)
     status = MAX_ITER
     try:
-        with interruptible(), single_threaded_blas():
+        with single_threaded_blas():
             for step, now in islice(iterate(point, algorithm, best), 0 if best.converged else max_iter):
                 row = {
                     "upper": best.certificate.upper, "lower": best.certificate.lower, "gap": best.certificate.relative,
@@ -107,7 +106,9 @@ def solve(
                 if step.done or best.idle >= STALL * patience:
                     status = STALLED
                     break
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, SystemError) as error:
+        if not is_interrupt(error):
+            raise
         status = INTERRUPTED
     if best.model is None:
         # interrupted before the first certificate, perhaps in the middle of an update of the outputs

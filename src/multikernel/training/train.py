@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from multikernel.interrupts import is_interrupt
 from multikernel.problem import Problem, Start
 from multikernel.solution import INTERRUPTED, Solution
 from multikernel.solve import solve
@@ -83,10 +84,15 @@ def _solve(prepared: Prepared, target: Target, start: Start | None, settings: Se
     shown = progress(settings.verbose, settings.tol, target.label) if settings.verbose else nullcontext()
     plain = settings.callback is None and settings.checkpoint is None
     with shown as show:
-        solution = solve(
-            problem, settings.solver, tol=settings.tol, max_iter=0 if interrupted else settings.max_iter, start=start,
-            callback=show if plain else _watch(show, settings, prepared, target),
-        )  # fmt: skip
+        try:
+            solution = solve(
+                problem, settings.solver, tol=settings.tol, max_iter=0 if interrupted else settings.max_iter,
+                start=start, callback=show if plain else _watch(show, settings, prepared, target),
+            )  # fmt: skip
+        except SystemError as error:
+            if is_interrupt(error):
+                raise KeyboardInterrupt from error
+            raise
     return replace(solution, status=INTERRUPTED) if interrupted else solution
 
 
