@@ -230,5 +230,5 @@ def documented(cls: _Class) -> _Class:
     methods = [getattr(each, "fn", each) for each in vars(cls).values()]
     for each in (cls, *filter(callable, methods)):
         if each.__doc__:
-            each.__doc__ = re.sub(r"^( +)<([a-zA-Z_, \n]+)>$", described, each.__doc__, flags=re.M)
+            each.__doc__ = re.sub(r"^( *)<([a-zA-Z_, \n]+)>$", described, each.__doc__, flags=re.M)
     return cls

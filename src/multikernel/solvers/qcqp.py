@@ -172,7 +172,7 @@ def factor_outputs(gram: Gram, conic: ConicMachine, memory_limit: float) -> list
     for k in range(gram.n_kernels):
         L = _factor(gram.rows(everything, np.array([k]))[0].astype(np.float64), normal)
         Y = sparse.eye_array(conic.columns) if gram.output_kernels is None else _factor(gram.output_kernels[k], None).T
-        M = sparse.kron(L.T, Y, format="csr")
+        M = sparse.kron(sparse.coo_array(L.T), Y, format="csr")
         outputs.append(M if conic.lift is None else M @ conic.lift)
     return outputs
 
