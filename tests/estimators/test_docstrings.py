@@ -15,10 +15,11 @@ ESTIMATORS = [
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_every_parameter_is_described_once(name):
     cls = getattr(multikernel, name)
-    text = cls.__doc__
-    assert not re.search(r"^    <.*>$", text, re.M)
-    section = text.split("Parameters\n    ----------\n")[1].split("Attributes\n    ----------\n")[0]
-    entries = re.findall(r"^    (\w[\w, ]*?)(?: : .*)?$", section, re.M)
+    # the same with the indentation of the source and, since Python 3.13, without
+    text = inspect.cleandoc(cls.__doc__)
+    assert not re.search(r"^<.*>$", text, re.M)
+    section = text.split("Parameters\n----------\n")[1].split("Attributes\n----------\n")[0]
+    entries = re.findall(r"^(\w[\w, ]*?)(?: : .*)?$", section, re.M)
     described = [each.strip() for entry in entries for each in entry.split(",")]
     parameters = [each for each in inspect.signature(cls.__init__).parameters if each != "self"]
     assert sorted(described) == sorted(parameters)
