@@ -9,6 +9,7 @@ from multikernel.machines import smooth
 from multikernel.machines.smooth import Smooth
 from multikernel.mixing.norms import PlainSum
 from multikernel.problem import Point, Problem
+from multikernel.solve import solve
 
 
 @pytest.fixture
@@ -90,3 +91,16 @@ def test_coefficients_far_outside_their_domain_do_not_stop_the_steps():
     a = machine.solve(point.combined, wild, gram.apply(wild)[0], 1e-7 * machine.scale)
     point.set_dual(a)
     assert point.certificate.inner_gap <= 2e-7 * machine.scale
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("C", [1e4, 1e6])
+@pytest.mark.parametrize("loss", [Logistic(), SmoothHinge()], ids=repr)
+def test_classes_that_are_far_apart_end_at_large_costs(loss, C, seed):
+    """At the optimum hardly any second derivative is left: none of them says how far the intercept is to go."""
+    rng = np.random.default_rng(seed)
+    y = np.where(rng.random(200) < 0.5, 1.0, -1.0)
+    X = rng.normal(size=(200, 10)) + 3.0 * y[:, None] * (np.arange(10) < 5)
+    stack = np.exp(-0.5 * np.square(X[:, None] - X)).transpose(2, 0, 1)
+    solution = solve(Problem(DenseGram(stack), Smooth(y, loss, C, fit_intercept=True), PlainSum()))
+    assert solution.status == "converged" and solution.n_iter <= 5

@@ -76,6 +76,9 @@ class Smooth(Machine):
         self.scale = start if start > 0 else float(self.C.sum())
         self.floor = FLOOR * self.scale
         self.reach = float(np.abs(self.y).max()) + loss.steepness
+        # how large second derivatives of labels or targets become, summed up: at outputs of zero, or without a residual
+        bends = [self.hessian(f) for f in (np.zeros(self.n_samples), self.y)]
+        self.bend = float(np.nan_to_num(np.maximum(*bends), nan=np.inf).sum())
 
     def value(self, f: np.ndarray) -> np.ndarray:
         """Return the loss of each sample."""
@@ -231,12 +234,12 @@ class Smooth(Machine):
         """Return the inverse for second derivatives w, or the last one where w has hardly changed since.
 
         Changes of w by a fraction SAME change I + SKS, S = diag(sqrt w), by that fraction at most, and so do changes
-        that add up to SAME beside 1 / K_ii. Smaller second derivatives are left out; with an intercept, which
-        moves by a mean weighted with them, only those that add up to a fraction SAME of the sum of all.
+        that add up to SAME beside 1 / K_ii. Smaller second derivatives are left out; at small costs, with an intercept,
+        which moves by a mean weighted with them, only those that add up to a fraction SAME of what they may be.
         """
         w = np.where(np.isfinite(w), w, 0.0)
         beside = 1.0 / np.maximum(combined.diag, np.finfo(float).tiny)
-        small = SAME / self.n_samples * (np.minimum(beside, w.sum()) if self.balanced else beside)
+        small = SAME / self.n_samples * (np.minimum(beside, self.bend) if self.balanced else beside)
         w = np.where(w > small, w, 0.0)
         kept = combined.cache.get("inverse")
         if kept is None or np.any(np.abs(kept[0] - w) > SAME * w + small):
