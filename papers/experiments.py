@@ -206,9 +206,7 @@ def run(name: str, small: bool = False, output: Path | None = None, jobs: int = 
     picture.parent.mkdir(parents=True, exist_ok=True)
     stem = name.split("/")[1]
     path = folder / f"{stem}-rows.csv"
-    todo = script.tasks(small)
-    known = {tuple(_text(row[key]) for key in todo[0]) for row in read_rows(path)}
-    todo = [task for task in todo if tuple(_text(value) for value in task.values()) not in known]
+    _, todo = progress(script.tasks(small), path)
     if getattr(script, "one_at_a_time", False):
         jobs = 1
     bar, began = Bar(name, len(todo)), sum(os.times()[:4])
@@ -219,11 +217,7 @@ def run(name: str, small: bool = False, output: Path | None = None, jobs: int = 
         # of this process and of its children
         seconds = sum(os.times()[:4]) - began
         print(f"{name}: {len(todo)} of {len(script.tasks(small))} tasks, {seconds:.0f} s of processor time", flush=True)
-    # in the order of the tasks, in whatever order they finished
-    order = {tuple(_text(value) for value in task.values()): place for place, task in enumerate(script.tasks(small))}
-    keys = list(script.tasks(small)[0])
-    rows = [row for row in read_rows(path) if tuple(_text(row[key]) for key in keys) in order]
-    rows.sort(key=lambda row: order[tuple(_text(row[key]) for key in keys)])
+    rows, _ = progress(script.tasks(small), path)
     found = script.verdicts(rows)
     write_verdicts(folder / f"{stem}.csv", found)
     try:
@@ -231,6 +225,15 @@ def run(name: str, small: bool = False, output: Path | None = None, jobs: int = 
     except ModuleNotFoundError:
         print(f"{name}: no picture without matplotlib; the same command draws it where matplotlib is installed.")
     return rows
+
+
+def progress(tasks: list[dict], path: Path) -> tuple[list[dict[str, Any]], list[dict]]:
+    """Return the rows of the tasks that are done, in the order of the tasks, and the tasks that are left."""
+    place = {tuple(_text(value) for value in task.values()): i for i, task in enumerate(tasks)}
+    found = [(place.get(tuple(_text(row[key]) for key in tasks[0])), row) for row in read_rows(path)]
+    done = sorted([(i, row) for i, row in found if i is not None], key=lambda pair: pair[0])
+    left = set(place.values()).difference(i for i, _ in done)
+    return [row for _, row in done], [task for i, task in enumerate(tasks) if i in left]
 
 
 def _results(name: str, small: bool, todo: list[dict], jobs: int) -> Iterator[list[dict]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 import warnings
 
@@ -29,7 +28,7 @@ FIRST, NUMBER = -40, 54
 
 def samples(small):
     """Return training and test sequences with their labels; generated ones with a tract of T for a test."""
-    if small or not os.environ.get("MULTIKERNEL_DATA"):
+    if small:
         sites, labels = dna(500, 398, motif="TTTTTTTTTTTTTTTTTC", at=AG - 18, mutation=0.5)
         sites = np.array([x[:AG] + b"AG" + x[AG + 2 :] for x in sites])
         return (sites[:300], labels[:300]), (sites[300:], labels[300:])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 
 import numpy as np
@@ -24,7 +23,7 @@ def tasks(small):
 def work(small, n):
     """Processor seconds of one epoch."""
     section = load_script("2005-sonnenburg/section53")
-    data = "splice42" if os.environ.get("MULTIKERNEL_DATA") and not small else "dna"
+    data = "dna" if small else "splice42"
     S, y = section.sequences(data, n, 42)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)

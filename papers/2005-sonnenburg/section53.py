@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import resource
 import time
 
@@ -27,8 +26,8 @@ BARS = {("splice42", 1.0): (8, 4.0), ("dna", 1.0): (25, 8.0)}
 
 def tasks(small):
     """Sequences and C; the largest sequences last, because the peak memory is that of the process."""
-    if small or not os.environ.get("MULTIKERNEL_DATA"):
-        return [{"data": "dna", "letters": 30 if small else 200, "C": 1.0}]
+    if small:
+        return [{"data": "dna", "letters": 30, "C": 1.0}]
     return [{"data": "splice42", "letters": 42, "C": C} for C in (1.0, 10.0)] + [
         {"data": "dna", "letters": 200, "C": 1.0}
     ]

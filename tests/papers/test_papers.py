@@ -3,6 +3,7 @@
 import csv
 import importlib.util
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -110,6 +111,15 @@ def test_every_script_runs_small(experiments, tmp_path, name):
         claims = [each for each in experiments.load_script(name).verdicts(rows_without) if part in each.what]
         assert "differs" in {each.verdict for each in claims}, claims
     assert len((PAPERS / f"{name}.py").read_text(encoding="utf-8").splitlines()) < 150
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_tables_are_those_of_all_rows_with_the_data_at_hand_or_not(command, experiments, monkeypatch, name):
+    monkeypatch.delenv("MULTIKERNEL_DATA", raising=False)
+    script = experiments.load_script(name)
+    rows, left = experiments.progress(script.tasks(small=False), PAPERS / f"{name}-rows.csv")
+    assert not left
+    assert command.read_verdicts(name) == [asdict(verdict) for verdict in script.verdicts(rows)]
 
 
 def test_the_asserted_claims_hold_in_the_full_runs(command):
