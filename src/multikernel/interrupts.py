@@ -1,4 +1,4 @@
-"""Ctrl-C that compiled code has turned into another error, as what it was."""
+"""Ctrl-C that compiled code or another package has turned into another error, or lost, as what it was."""
 
 from __future__ import annotations
 
@@ -17,19 +17,22 @@ def is_interrupt(error: BaseException | None) -> bool:
 
 
 @contextmanager
-def interruptible(*disguises: type[Exception]) -> Iterator[None]:
-    """Raise KeyboardInterrupt for errors that Ctrl-C is behind, and for any of ``disguises``."""
-    try:
-        yield
-    except Exception as error:
-        if isinstance(error, disguises) or is_interrupt(error):
-            raise KeyboardInterrupt from error
-        raise
+def interruptible() -> Iterator[None]:
+    """Raise KeyboardInterrupt where Ctrl-C has come, whatever became of it inside: another error, or none at all."""
+    with heard_interrupts() as heard:
+        try:
+            yield
+        except Exception as error:
+            if heard or is_interrupt(error):
+                raise KeyboardInterrupt from error
+            raise
+    if heard:
+        raise KeyboardInterrupt
 
 
 @contextmanager
 def heard_interrupts() -> Iterator[list[int]]:
-    """Give a list that is empty until Ctrl-C has come, which is passed on to the handler of before."""
+    """Give a list that is empty until Ctrl-C has raised KeyboardInterrupt, which may be lost on its way."""
     heard: list[int] = []
     before = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(before):
@@ -38,8 +41,13 @@ def heard_interrupts() -> Iterator[list[int]]:
         return
 
     def hear(number: int, frame: FrameType | None) -> None:
-        heard.append(number)
-        before(number, frame)
+        # now, since the interrupt may be raised where the context ends
+        signal.signal(signal.SIGINT, before)
+        try:
+            before(number, frame)
+        except KeyboardInterrupt:
+            heard.append(number)
+            raise
 
     try:
         signal.signal(signal.SIGINT, hear)

@@ -1,6 +1,8 @@
 """UFO-MKL and OBSCURE as estimators: kernels, stacks and features, when to stop, and what is refused."""
 
 import pickle
+import signal
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -171,24 +173,40 @@ def test_an_interruption_in_the_first_epoch_leaves_a_model(monkeypatch):
 
 
 # found by the drill: Ctrl-C while Numba fills its list of kernels, or looks at it
-NOT_A_LIST = "can't unbox a <class 'numba.typed.typedlist.List'> as a <NULL>"
+def turned(*args):
+    """Ctrl-C that Numba turns into an error of its own while it looks at a list."""
+    try:
+        signal.raise_signal(signal.SIGINT)
+    except KeyboardInterrupt:
+        raise TypeError("can't unbox a <class 'numba.typed.typedlist.List'> as a <NULL>") from None
 
 
-def test_an_interruption_that_numba_turns_into_another_error_is_one(monkeypatch):
-    def stop(*args):
-        raise TypeError(NOT_A_LIST)
+def lost(*args):
+    """Ctrl-C that nothing is left of."""
+    with suppress(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr("multikernel.estimators.baselines.online_blocks.visit_kernels", stop)
+
+@pytest.mark.parametrize("become", [turned, lost])
+def test_an_interruption_that_numba_turns_into_another_error_or_loses_is_one(become, monkeypatch, heard):
+    monkeypatch.setattr("multikernel.estimators.baselines.online_blocks.visit_kernels", become)
     with interrupted("interrupted after 0 epochs"):
         UFOMKLClassifier().fit(X, Y)
 
 
-def test_an_interruption_while_the_list_is_filled_is_one(monkeypatch):
-    def stop(*args):
-        raise TypeError(NOT_A_LIST)
-
-    monkeypatch.setattr("multikernel.estimators.baselines.online_blocks.List", stop)
+@pytest.mark.parametrize("become", [turned, lost])
+def test_an_interruption_while_the_list_is_filled_is_one(become, monkeypatch, heard):
+    monkeypatch.setattr("multikernel.estimators.baselines.online_blocks.List", become)
     with pytest.raises(KeyboardInterrupt):
+        UFOMKLClassifier().fit(X, Y)
+
+
+def test_a_wrong_type_without_an_interruption_stays_one(monkeypatch):
+    def wrong(*args):
+        raise TypeError("another")
+
+    monkeypatch.setattr("multikernel.estimators.baselines.online_blocks.visit_kernels", wrong)
+    with pytest.raises(TypeError, match="another"):
         UFOMKLClassifier().fit(X, Y)
 
 

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import os
 import signal
+from contextlib import suppress
 
 import numpy as np
 import pytest
 import typer
 from interrupted import interrupted
 
-from multikernel import MKLClassifier, UFOMKLClassifier
+from multikernel import MKLClassifier, MKLClassifierCV, TwoStageClassifier, UFOMKLClassifier
 from multikernel.cli.app import refusals
+from multikernel.estimators.baselines import BinaryMKLWeights
+from multikernel.inspection import compare
 from multikernel.interrupts import heard_interrupts, interruptible
-
-
-@pytest.fixture
-def heard():
-    """Ctrl-C as in a terminal: a shell leaves it ignored in what it starts in the background."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
+from multikernel.kernels import RBF
 
 
 def dispatcher(*args, **kwargs):
@@ -37,6 +33,24 @@ def test_a_system_error_of_ctrl_c_is_ctrl_c():
         raise SystemError("another")
 
 
+@pytest.mark.parametrize("error", [None, TypeError("a wrong type")])
+def test_ctrl_c_is_ctrl_c_whatever_becomes_of_it(error, heard):
+    with pytest.raises(KeyboardInterrupt), interruptible():
+        with suppress(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+        if error is not None:
+            raise error
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_programs_that_handle_ctrl_c_themselves_are_left_alone(heard):
+    numbers = []
+    signal.signal(signal.SIGINT, lambda number, frame: numbers.append(number))
+    with interruptible():
+        signal.raise_signal(signal.SIGINT)
+    assert numbers == [signal.SIGINT]
+
+
 def test_a_fit_that_compiled_code_interrupts_leaves_a_model():
     X = np.random.default_rng(0).normal(size=(30, 2))
     model = MKLClassifier(callback=dispatcher)
@@ -50,6 +64,9 @@ def test_a_fit_that_compiled_code_interrupts_leaves_a_model():
     [
         ("multikernel.gram.dense_loops.complete", MKLClassifier()),
         ("multikernel.estimators.baselines.online_blocks.visit_features", UFOMKLClassifier(["linear"])),
+        ("multikernel.estimators.baselines.kernel_products.centre_tile", TwoStageClassifier()),
+        ("multikernel.estimators.baselines.pair_weights.ascend_pairs", TwoStageClassifier(weights=BinaryMKLWeights())),
+        ("multikernel.model_selection.folds.compute_tiles", MKLClassifierCV(RBF(gamma=1.0), cv=2)),
     ],
 )
 def test_compiled_loops_before_and_beside_the_solver_are_interrupted_too(place, estimator, monkeypatch):
@@ -57,6 +74,18 @@ def test_compiled_loops_before_and_beside_the_solver_are_interrupted_too(place, 
     monkeypatch.setattr(place, dispatcher)
     with pytest.raises(KeyboardInterrupt):
         estimator.fit(X, X[:, 0] > 0)
+
+
+@pytest.mark.parametrize("place", ["score", "fit"])
+def test_searches_and_comparisons_take_it_for_no_error_of_the_method(place, monkeypatch):
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    y = X[:, 0] > 0
+    with pytest.raises(KeyboardInterrupt):
+        if place == "score":
+            MKLClassifierCV(scoring=dispatcher, cv=2).fit(X, y)
+        else:
+            monkeypatch.setattr("multikernel.estimators.baselines.kernel_products.centre_tile", dispatcher)
+            compare(X, y, methods=["alignf"], cv=2)
 
 
 def test_commands_tell_ctrl_c_from_errors_of_libraries(capsys, heard):
@@ -83,4 +112,8 @@ def test_handlers_of_ctrl_c_come_back(heard):
     before = signal.getsignal(signal.SIGINT)
     with heard_interrupts() as numbers:
         assert not numbers and signal.getsignal(signal.SIGINT) is not before
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+        # at once: another one may come where the context ends
+        assert numbers == [signal.SIGINT] and signal.getsignal(signal.SIGINT) is before
     assert signal.getsignal(signal.SIGINT) is before

@@ -60,7 +60,7 @@ def refusals() -> Iterator[None]:
         raise
     except Exception as error:
         known = isinstance(error, (ValueError, TypeError, OSError, MemoryError))
-        # what other errors say after Ctrl-C comes from libraries that it has met
+        # after Ctrl-C only what could not be written is told: other errors may be those of interrupted libraries
         if (known and not heard) or isinstance(error, OSError):
             typer.echo(f"Error: {error}", err=True)
         if heard:
@@ -144,7 +144,7 @@ def compare(
         for name, (what, _, _) in METHODS.items():
             console.print(f"{name:<11} {what}", highlight=False)
         return
-    try:
+    with refusals():
         if data is None:
             raise ValueError("The data are missing: multikernel compare data.csv --target y --methods uniform,mkl.")
         found = run_compare(
@@ -152,9 +152,6 @@ def compare(
             output, resume, 0 if quiet else 1, task, keep,
             lambda line: console.print(line, highlight=False, soft_wrap=True, markup=False),
         )  # fmt: skip
-    except (ValueError, OSError, MemoryError) as error:
-        typer.echo(f"Error: {error}", err=True)
-        raise typer.Exit(2) from None
     console.print(found)
     if output is not None:
         console.print(f"Table, fits and plot are in {output}.", highlight=False, soft_wrap=True, markup=False)

@@ -28,6 +28,7 @@ from multikernel.gram.storage import storage_dtype
 from multikernel.inspection.comparison import Comparison
 from multikernel.inspection.methods import TASKS, choose_task, did_you_mean, learned, make_methods, takes_stack
 from multikernel.inspection.records import Records, fingerprint
+from multikernel.interrupts import interruptible
 from multikernel.kernels.bank import KernelBank, take_rows
 from multikernel.kernels.base import is_integer
 from multikernel.training.prepare import as_numbers
@@ -226,7 +227,7 @@ def _fit_and_score(
         "warnings": [], "error": None,
     }  # fmt: skip
     try:
-        with warnings.catch_warnings(record=True) as caught:
+        with warnings.catch_warnings(record=True) as caught, interruptible():
             warnings.simplefilter("always")
             model, part = clone(estimator), _samples_at(X, train)
             began = time.perf_counter()

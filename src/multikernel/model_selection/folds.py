@@ -30,6 +30,7 @@ from sklearn.utils.validation import _num_samples
 from multikernel.estimators.splits import Split
 from multikernel.estimators.validation import Samples, kept_samples
 from multikernel.gram.storage import default_limit, parse_bytes, storage_dtype
+from multikernel.interrupts import interruptible
 from multikernel.kernels.bank import KernelBank, compute_tiles
 from multikernel.kernels.base import as_kernel
 from multikernel.kernels.spec import expand_entries
@@ -165,7 +166,9 @@ def share_kernels(kernels: Any, X: Any, splits: Sequence[Split], settings: Setti
     if not p:
         return Shared()
     try:
-        bank = KernelBank.fit([(f"kernel {j}", kernel, columns) for j, (_, kernel, columns) in enumerate(entries)], X)
+        named = [(f"kernel {j}", kernel, columns) for j, (_, kernel, columns) in enumerate(entries)]
+        with interruptible():
+            bank = KernelBank.fit(named, X)
         numbers = as_numbers(X)
         dtype = storage_dtype(p, n, bank.raw_diags(numbers).max(axis=1))
     except Exception:
@@ -177,7 +180,8 @@ def share_kernels(kernels: Any, X: Any, splits: Sequence[Split], settings: Setti
         return Shared()
     stack = np.empty((p, n, n), dtype)
     try:
-        compute_tiles(bank, numbers, range(p), np.zeros(n), Team(settings.n_threads), list(stack))
+        with interruptible():
+            compute_tiles(bank, numbers, range(p), np.zeros(n), Team(settings.n_threads), list(stack))
     except Exception:
         return Shared()
     names = [name for name, _, _ in entries]
@@ -354,7 +358,7 @@ def score_models(
             if job.keep_outputs:
                 result.outputs[i] = estimator.decision_function(X_test)
             # squares of large targets may overflow: the score is then not a number, and told as such
-            with np.errstate(over="ignore", invalid="ignore"):
+            with np.errstate(over="ignore", invalid="ignore"), interruptible():
                 score = job.scorer(estimator, X_test, y_test, **options)
             score = score.item() if hasattr(score, "item") else score
             if not isinstance(score, Number):

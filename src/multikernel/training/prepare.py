@@ -24,7 +24,7 @@ from multikernel.gram.slices import gather, gather_with_product
 from multikernel.gram.soundness import examine
 from multikernel.gram.stack import KernelStack
 from multikernel.gram.storage import TorchStorage, choose_storage, row_budget, storage_dtype
-from multikernel.interrupts import is_interrupt
+from multikernel.interrupts import interruptible
 from multikernel.kernels.bank import KernelBank, compute_tiles, take_rows
 from multikernel.kernels.fitted_normalizer import FittedNormalizer
 from multikernel.kernels.inputs import alone, is_frame, is_numeric
@@ -132,7 +132,7 @@ def prepare(
     if weight is not None and np.all(weight == weight[0]):
         weight = None
     shared = Shared() if shared is None else shared
-    try:
+    with interruptible():
         if settings.gram == "torch" or isinstance(settings.gram, TorchStorage) or hasattr(X, "train_tensors"):
             prepared = _prepare_on_device(kernels, X, weight, settings)
         elif settings.gram == "dask" or hasattr(X, "row_blocks") or hasattr(X, "delayed"):
@@ -141,10 +141,6 @@ def prepare(
             prepared = prepare_stack(X, weight, settings, shared.sound)
         else:
             prepared = _prepare_computed(kernels, X, weight, settings, shared)
-    except SystemError as error:
-        if is_interrupt(error):
-            raise KeyboardInterrupt from error
-        raise
     gram = prepared.gram
     if gram.kind in ("dense", "memmap") and gram.dtype != np.float64:
         # what is left for a combined kernel in double precision; the free memory is less by what is stored already

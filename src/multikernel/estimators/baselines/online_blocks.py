@@ -163,8 +163,8 @@ class Blocks(ABC):
 
 def _compiled_list(arrays: Iterable[np.ndarray]) -> List:
     """Return the arrays, of one kind all, in a list that compiled functions read."""
-    # of types that Numba knows always: it reports Ctrl-C while it looks at a list as a wrong type
-    with interruptible(TypeError):
+    # while Numba looks at a list, Ctrl-C becomes a wrong type or is lost
+    with interruptible():
         return List(arrays)
 
 
@@ -212,7 +212,7 @@ class KernelBlocks(Blocks):
             self._visit(rule, _compiled_list(self.gram.rows(part)), np.arange(len(part)), part, y, cost, limits)
 
     def _visit(self, rule, K, slots, order, y, cost, limits):
-        with interruptible(TypeError):
+        with interruptible():
             visit_kernels(
                 rule, K, *self._form, slots, order, y, cost, self.diag, self.state, limits, self.squares, self.F,
                 self._low, self.A, self.sums, self.late,

@@ -20,6 +20,7 @@ from scipy.optimize import minimize_scalar
 
 from multikernel.certificate import ROUNDING, Certificate
 from multikernel.estimators.baselines.online_blocks import Blocks, Coefficients
+from multikernel.interrupts import interruptible
 from multikernel.solution import CONVERGED, INTERRUPTED, MAX_ITER, SETTLED
 from multikernel.solve import Recorder
 from multikernel.training.checkpoint import Checkpoint
@@ -314,7 +315,8 @@ class Run:
                 before, looked = self.score, self.epoch
                 # an average costs a pass over the kernels: it is evaluated when its window ends, in a short run last
                 due = self.epoch == max_iter or (self._window_ends() and self.epoch**2 >= max_iter)
-                primal = self.check(average=self.average and due)
+                with interruptible():
+                    primal = self.check(average=self.average and due)
                 gap = Certificate(self.upper, self.lower, None, ROUNDING).relative
                 row = {"epoch": self.epoch, "primal": primal, "upper": self.upper, "lower": self.lower, "gap": gap}
                 score = {"score": self.score} if held else {}

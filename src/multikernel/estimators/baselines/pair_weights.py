@@ -21,6 +21,7 @@ from sklearn.utils import check_random_state
 from multikernel.estimators.baselines.messages import Tell
 from multikernel.estimators.baselines.pair_draws import AllPairs, DrawnPairs, draw_pairs
 from multikernel.estimators.baselines.weights import KernelWeights, shares
+from multikernel.interrupts import interruptible
 from multikernel.kernels.base import is_integer, is_real
 from multikernel.solution import INTERRUPTED, MAX_ITER
 from multikernel.solve import Recorder
@@ -149,7 +150,8 @@ class BinaryMKLWeights(KernelWeights):
             while recorder.n_rows < self.max_iter and gap > self.tol:
                 for Z, labels, costs, at in pairs:
                     order = _order(len(labels), shuffle)
-                    ascend_pairs(Z, labels, costs, order, reg, alpha[at], theta)
+                    with interruptible():
+                        ascend_pairs(Z, labels, costs, order, reg, alpha[at], theta)
                 mu = np.maximum(theta, 0.0) / reg
                 quad = 0.5 * reg * float(mu @ mu)
                 now = quad + sum(pair_loss(Z, labels, costs, mu) for Z, labels, costs, _ in pairs)

@@ -28,9 +28,9 @@ from multikernel.estimators.validation import (
     require_that,
 )
 from multikernel.gram.base import Gram
-from multikernel.kernels.base import BLOCK_BYTES
+from multikernel.interrupts import interruptible
 from multikernel.solution import CONVERGED, INTERRUPTED
-from multikernel.threads import resolve_threads, single_threaded_blas
+from multikernel.threads import BLOCK_BYTES, resolve_threads, single_threaded_blas
 from multikernel.training.core import Settings
 from multikernel.training.mixture import SPARSE, Mixture, combined_kernel, linear_coefficients, make_mixture
 from multikernel.training.prepare import prepare
@@ -185,7 +185,7 @@ class TwoStage(BaseMKL):
     def _learn_weights(
         self, rule: Any, gram: Gram, y: np.ndarray, weight: np.ndarray | None, settings: Settings
     ) -> None:
-        with telling(replace(settings, tol=getattr(rule, "tol", 0.0)), type(rule).__name__) as tell:
+        with telling(replace(settings, tol=getattr(rule, "tol", 0.0)), type(rule).__name__) as tell, interruptible():
             # an object from elsewhere has fit(stack, y, sample_weight) alone
             options = {"task": self._task, "callback": tell} if isinstance(rule, KernelWeights) else {}
             rule.fit(gram, y, weight, **options)
