@@ -18,7 +18,7 @@ import numpy as np
 
 # values of the objective that differ by less than this fraction count as equal
 ROUNDING = 1e-12
-# a bound has improved when it has moved, since it last did, by this fraction of the gap, or of its own size if smaller
+# share of the gap, or of its own size if smaller, by which a bound must move to count as improved since it last did
 BETTER = 0.001
 # a run has stalled after this many points without a better bound, times the number of kernels plus four, since a
 # cutting-plane method may need several cuts a kernel before its first useful bound; and of so many points one is
@@ -41,7 +41,7 @@ class Certificate:
     size : float
         The denominator of the relative gap: the least that |upper| can be, or the floor where that is larger.
     relative, computed : float
-        gap / size, and the same as if nothing were rounded; infinite where no upper bound is known.
+        gap / size, and the same as if nothing were rounded; infinite where upper bound or floor are not finite.
     """
 
     upper: float
@@ -58,9 +58,10 @@ class Certificate:
     def __post_init__(self) -> None:
         self.gap = max(self.upper - self.lower, 0.0) + self.rounding
         self.size = max(abs(self.upper) - self.rounding, self.floor)
-        self.relative = self.gap / self.size if self.upper < np.inf else np.inf
-        plain = max(self.upper - self.lower, 0.0) / max(abs(self.upper), self.floor) if self.upper < np.inf else np.inf
-        self.computed = plain
+        # neither an upper bound nor a floor that no number holds says how close the bounds are
+        known = max(self.upper, self.floor) < np.inf
+        self.relative = self.gap / self.size if known else np.inf
+        self.computed = max(self.upper - self.lower, 0.0) / max(abs(self.upper), self.floor) if known else np.inf
 
 
 # the certificate before the first point

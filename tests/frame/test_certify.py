@@ -72,6 +72,11 @@ def test_the_support_function_follows_the_coefficients():
     assert fixed_weights[1] > fixed_weights[0]
 
 
+def test_a_floor_that_no_number_holds_makes_no_gap_small():
+    assert Certificate(1e300, 1.0, 0.0, np.inf).relative == Certificate(1e300, 1.0, 0.0, np.inf).computed == np.inf
+    assert Certificate(1.0, 1.0 - 1e-9, 0.0, 1e-6).relative == pytest.approx(1e-9)
+
+
 def test_the_best_of_a_run():
     point, _, _ = make_point()
     best = Best(1e-6)

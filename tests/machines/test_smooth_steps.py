@@ -1,10 +1,12 @@
 """Smooth losses of one output: how many factorisations an inner solution takes, and when one serves again."""
 
+import warnings
+
 import numpy as np
 import pytest
 
 from multikernel.gram.dense import DenseGram
-from multikernel.losses import LogCosh, Logistic, SmoothHinge
+from multikernel.losses import LogCosh, Logistic, Loss, SmoothHinge
 from multikernel.machines import smooth
 from multikernel.machines.smooth import Smooth
 from multikernel.mixing.norms import PlainSum
@@ -104,3 +106,28 @@ def test_classes_that_are_far_apart_end_at_large_costs(loss, C, seed):
     stack = np.exp(-0.5 * np.square(X[:, None] - X)).transpose(2, 0, 1)
     solution = solve(Problem(DenseGram(stack), Smooth(y, loss, C, fit_intercept=True), PlainSum()))
     assert solution.status == "converged" and solution.n_iter <= 5
+
+
+def test_losses_whose_second_derivative_is_infinite_somewhere():
+    """|f - y|^(3/2) at outputs that are the targets; sums of such numbers overflow without a warning."""
+
+    class Root(Loss):
+        task = "regression"
+
+        def value(self, f, y):
+            return np.abs(f - y) ** 1.5
+
+        def gradient(self, f, y):
+            return 1.5 * np.sign(f - y) * np.sqrt(np.abs(f - y))
+
+        def hessian(self, f, y):
+            with np.errstate(divide="ignore"):
+                return 0.75 / np.sqrt(np.abs(f - y))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        machine = Smooth(np.arange(5.0) - 2, Root(), 1.0, fit_intercept=True)
+        assert machine.bend == np.inf
+        X = np.random.default_rng(0).normal(size=(40, 3))
+        solution = solve(Problem(DenseGram(gaussian(X)[None]), Smooth(X[:, 0], Root(), 1.0, True), PlainSum()))
+    assert solution.status == "converged"

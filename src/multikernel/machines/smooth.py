@@ -72,13 +72,15 @@ class Smooth(Machine):
         lo, hi = loss.domain(self.y)
         # not beyond the domain of the conjugate by the rounding of the product
         self.lo, self.hi = (np.where(np.isinf(end), end, np.nextafter(self.C * end, 0.0)) for end in (lo, hi))
-        start = float(np.abs(self.value(np.zeros(self.n_samples))).sum())
+        with np.errstate(over="ignore"):
+            # infinite losses are refused by the caller, or leave the gap unknown
+            start = float(np.abs(self.value(np.zeros(self.n_samples))).sum())
         self.scale = start if start > 0 else float(self.C.sum())
         self.floor = FLOOR * self.scale
         self.reach = float(np.abs(self.y).max()) + loss.steepness
-        # how large second derivatives of labels or targets become, summed up: at outputs of zero, or without a residual
-        bends = [self.hessian(f) for f in (np.zeros(self.n_samples), self.y)]
-        self.bend = float(np.nan_to_num(np.maximum(*bends), nan=np.inf).sum())
+        # sum over the samples of the larger second derivative of two: at output zero, and at output y
+        bends = np.maximum(*[self.hessian(f) for f in (np.zeros(self.n_samples), self.y)])
+        self.bend = float(bends.sum()) if np.isfinite(bends).all() else np.inf
 
     def value(self, f: np.ndarray) -> np.ndarray:
         """Return the loss of each sample."""
@@ -187,9 +189,7 @@ class Smooth(Machine):
 
         def slopes(t):
             at, twice = f + b + t * move, 2.0 * curvature
-            # the step may be longer than the root of the largest number where all second derivatives vanish
-            with np.errstate(over="ignore"):
-                bend = twice + float(np.square(np.sqrt(self.hessian(at)) * move).sum())
+            bend = twice + float((self.hessian(at) * move) @ move)
             return slope + twice * t + float(self.gradient(at) @ move), bend
 
         before = primal(0.0)
@@ -235,7 +235,7 @@ class Smooth(Machine):
 
         Changes of w by a fraction SAME change I + SKS, S = diag(sqrt w), by that fraction at most, and so do changes
         that add up to SAME beside 1 / K_ii. Smaller second derivatives are left out; at small costs, with an intercept,
-        which moves by a mean weighted with them, only those that add up to a fraction SAME of what they may be.
+        which moves by a mean weighted with them, only those that add up to a fraction SAME of ``bend``.
         """
         w = np.where(np.isfinite(w), w, 0.0)
         beside = 1.0 / np.maximum(combined.diag, np.finfo(float).tiny)

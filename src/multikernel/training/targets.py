@@ -187,6 +187,7 @@ class Classification:
                     f"classes and the loss {self.loss!r}. Got 'joint' instead, which goes with the losses by name and "
                     "their objects."
                 )
+            require_losses(self.owner, machine, "labels", "divide the 'loss', or 'C', by a large number")
             machine = on_features(machine, prepared.gram) if prepared.gram.kind == "features" else machine
             targets.append(
                 Target(machine, mixing_for(self.norm), name, self.fit_intercept, samples, products, unit=unit)
@@ -339,14 +340,18 @@ class Regression:
                 f"{self.owner} with loss={self.loss!r} takes one target. Got y of shape {self.y.shape}: use "
                 "loss='squared', sklearn.multioutput.MultiOutputRegressor or one fit for each."
             )
-        if not machine.scale <= _LARGEST_LOSS:
-            raise ValueError(
-                f"The targets of {self.owner} must have losses at zero, times 'C' and the sample weights, that sum to "
-                f"at most {_LARGEST_LOSS:.0e}: float64 cannot work with larger ones. Got targets up to "
-                f"{np.abs(self.y).max():.0e}: divide y by a number of this size."
-            )
+        require_losses(self.owner, machine, "targets", "divide y by a number of the size of the largest")
         machine = on_features(machine, prepared.gram) if prepared.gram.kind == "features" else machine
         return [Target(machine, mixing_for(self.norm), "regression", self.fit_intercept, unit=unit)]
+
+
+def require_losses(owner: str, machine: Machine, targets: str, advice: str) -> None:
+    """Refuse losses at outputs of zero that no number holds; ``advice`` says what to do."""
+    if not machine.scale <= _LARGEST_LOSS:
+        raise ValueError(
+            f"The {targets} of {owner} must have losses at zero, times 'C' and the sample weights, that sum to at most "
+            f"{_LARGEST_LOSS:.0e}: float64 cannot work with larger ones. Got {machine.scale:.0e}: {advice}."
+        )
 
 
 def one_problem(
