@@ -5,10 +5,11 @@ import pytest
 from problems_joint import draw
 from problems_joint_losses import LOSSES, biases, names
 from reference_joint import conic_other, joint_infeasibility
+from scipy.optimize import minimize
 
 from multikernel.gram.combined import HostCombined
 from multikernel.gram.dense import DenseGram
-from multikernel.losses import Hinge, LargestMargin, Logistic, Multinomial, joint_form
+from multikernel.losses import Hinge, LargestMargin, Logistic, Multinomial, SmoothHinge, SquaredHinge, joint_form
 from multikernel.machines.base import inner_gap
 from multikernel.machines.joint.interior_point import InteriorPoint, interior_point
 from multikernel.machines.joint.joint_loss import JointLoss
@@ -314,3 +315,29 @@ def test_biases_far_from_those_of_the_smoothed_loss_are_reached(sign):
     b = machine.best_biases(f, 1e-9)
     for shift in 1e-3 * sign * np.eye(5):
         assert machine.losses(f + b + shift).sum() >= loss[2]
+
+
+# of a direct search, which needs no derivatives
+SEARCH = {"xatol": 1e-12, "fatol": 1e-15, "maxiter": 6000, "maxfev": 6000}
+
+
+@pytest.mark.parametrize("seed", [28, 56, 76, 101])
+def test_best_biases_are_as_good_as_was_asked_for(seed):
+    """Classes so far apart that the smoothed problems are nearly linear, where steps are cut back for long."""
+    rng = np.random.default_rng(seed)
+    n, c = int(rng.integers(4, 30)), int(rng.integers(2, 6))
+    y, f = rng.integers(0, c, n), rng.normal(size=(n, c)) * 10 ** rng.uniform(-1, 2)
+    f[np.arange(n), y] += rng.uniform(0, 20)
+    loss = [Logistic(), SmoothHinge(), SquaredHinge(), Multinomial()][seed % 4]
+    machine = JointLoss(y, loss, 10 ** rng.uniform(-6, 6), True, c)
+    total = machine.C.sum()
+
+    def loss_at(b):
+        return float(machine.losses(f + b).sum()) / total
+
+    b = machine.best_biases(f, 1e-9 * total)
+    least = min(
+        minimize(loss_at, b + size * rng.normal(size=c), method="Nelder-Mead", options=SEARCH).fun
+        for size in (0.0, 1e-3, 0.1)
+    )
+    assert loss_at(b) - least <= 1.1e-9

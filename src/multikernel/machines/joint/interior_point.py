@@ -162,7 +162,7 @@ class InteriorPoint:
             s *= (upper.sum(axis=1) / s.sum(axis=1))[:, None]
         self.S, self.Z = s, self.held * mu / s
         self.A = np.where(self.held, upper - s, np.where(self.held, s, 0.0).sum(axis=1, keepdims=True))
-        # the outputs f come from all kernels: from them on, what rounding of K loses is no more than that of a change
+        # f is summed over all kernels, so that rounding of K enters only through K (A - a)
         self.origin = a, f
         self.f = self.outputs()
 

@@ -23,8 +23,9 @@ from multikernel.machines.joint.loss_loops import MULTINOMIAL, loss_of_excess
 
 # factor of mu when a smoothed problem is solved: a smaller one takes fewer problems, of more steps each
 SHRINK = 0.1
-# longest step, as a multiple of mu: longer ones are cut back by the line search
-_REACH = 30.0
+# longest first step of a smoothed problem, as a multiple of mu, and how much longer the next may be after a whole step
+# of that length: longer ones are cut back by the line search, shorter ones are many
+_REACH, _GROWTH = 30.0, 3.0
 
 
 def joint_biases(
@@ -135,7 +136,7 @@ def _smoothed_newton(D, C, y, kind, sigma, margin, enough):
     mu = 0.1 * max(spread, 1e-3)
     if kind == MULTINOMIAL:
         mu = max(mu, 1.0)
-    diagonal = np.empty(c)
+    diagonal, reach = np.empty(c), _REACH
     for _ in range(MOST_STEPS):
         diagonal[:] = 0.0
         g[:] = 0.0
@@ -168,11 +169,12 @@ def _smoothed_newton(D, C, y, kind, sigma, margin, enough):
             least = true
             best[:] = b
         d = _newton_direction(H, g, 0.0)
-        # of the whole step: a short one says nothing about the distance
+        # that of the whole step: one that is cut back underestimates the distance
         decrement = -np.dot(g, d)
-        if np.abs(d).max() > _REACH * mu:
+        far = np.abs(d).max() > reach * mu
+        if far:
             # the loss is nearly linear here: no further than the quadratic model holds
-            d = _newton_direction(H, g, np.sqrt((g * g).sum()) / (_REACH * mu))
+            d = _newton_direction(H, g, np.sqrt((g * g).sum()) / (reach * mu))
         rounding = 1e-15 * (abs(value) + total)
         settled = last and loose <= max(enough, rounding)
         # before mu is small enough, no more exact than the smoothing is
@@ -183,7 +185,7 @@ def _smoothed_newton(D, C, y, kind, sigma, margin, enough):
                 if _evaluate(D, C, y, b + d, kind, sharp, margin, mu, q) <= value + rounding:
                     best[:] = b + d
                 break
-            mu *= SHRINK
+            mu, reach = mu * SHRINK, _REACH
             if kind == MULTINOMIAL:
                 mu = max(mu, 1.0)
             continue
@@ -195,9 +197,11 @@ def _smoothed_newton(D, C, y, kind, sigma, margin, enough):
         if t <= 1e-9:
             if settled or mu < 1e-14:
                 break
-            mu *= SHRINK
+            mu, reach = mu * SHRINK, _REACH
             if kind == MULTINOMIAL:
                 mu = max(mu, 1.0)
             continue
         b = b + t * d
+        if far:
+            reach = _GROWTH * reach if t == 1.0 else _REACH
     return best
