@@ -188,7 +188,8 @@ class FeatureGram(HostGram):
         return CombinedFeatures(self, beta)
 
     def rescaled(self, factor):
-        return FeatureGram(self.sources, self.kernels, self.scale * factor, self.team.n_threads)
+        means = factor * self.means if "means" in vars(self) else None
+        return FeatureGram(self.sources, self.kernels, self.scale * factor, self.team.n_threads, means)
 
     def take_samples(self, idx):
         return FeatureGram([source.take(idx) for source in self.sources], self.kernels, self.scale, self.team.n_threads)
