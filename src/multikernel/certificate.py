@@ -105,7 +105,7 @@ class Best:
         Points in a row that have improved neither bound by enough since ``mark``, or not the own gap once the bounds
         have met.
     mark : Certificate
-        The bounds when one had last improved.
+        The bounds when one of them, or the own gap, had last improved.
     taken : int
         Number of points.
     """
@@ -131,7 +131,7 @@ class Best:
             if now.relative > self.tol >= now.computed and point.refresh():
                 now = point.exact_certificate
         lower = max(best.lower, now.lower, lower)
-        # closer since the last time by more than rounding, and by more than a slow drift
+        # improved: a bound has moved since the mark by more than rounding, and by more than a slow drift
         upper, mark = min(now.upper, best.upper), self.mark
         least, unit = max(ROUNDING * abs(upper), now.rounding), BETTER * mark.gap if np.isfinite(mark.gap) else 0.0
         fall = max(min(unit, BETTER * max(abs(mark.upper), mark.floor)), least)
@@ -149,6 +149,6 @@ class Best:
         rounding = now.rounding or self.certificate.rounding
         self.certificate = Certificate(best.upper, lower, best.intercept, best.floor, best.inner_gap, rounding)
         gap, size = self.certificate.gap, self.certificate.size
-        self.met = gap <= max(self.tol * size, min(2.0 * rounding, 0.1 * size))
+        self.met = self.certificate.relative <= self.tol or gap <= min(2.0 * rounding, 0.1 * size) < np.inf
         self.mark, self.idle = (self.certificate, 0) if improved else (self.mark, self.idle + 1)
         return now

@@ -41,7 +41,7 @@ def heard_interrupts() -> Iterator[list[int]]:
         return
 
     def hear(number: int, frame: FrameType | None) -> None:
-        # now, since the interrupt may be raised where the context ends
+        # first, since Ctrl-C that arrives while the context is left ends it before its last lines
         signal.signal(signal.SIGINT, before)
         try:
             before(number, frame)
@@ -53,4 +53,6 @@ def heard_interrupts() -> Iterator[list[int]]:
         signal.signal(signal.SIGINT, hear)
         yield heard
     finally:
-        signal.signal(signal.SIGINT, before)
+        # a handler that the program has set meanwhile stays
+        if signal.getsignal(signal.SIGINT) is hear:
+            signal.signal(signal.SIGINT, before)

@@ -276,6 +276,13 @@ def test_a_bound_that_goes_to_zero_beside_a_gap_is_no_progress():
     assert best.idle > 300
 
 
+@pytest.mark.parametrize(("upper", "floor"), [(np.inf, 1e-6), (1.0, np.inf)])
+def test_bounds_that_no_number_holds_have_not_met(upper, floor):
+    best = Best(1e-3)
+    best.take(Stand(Certificate(upper, 0.0, 0.0, floor)))
+    assert not best.met
+
+
 def test_outputs_with_the_rounding_of_larger_coefficients_are_summed_anew():
     point, stack, _ = make_point()
     a = point.problem.machine.make_feasible(np.random.default_rng(0).normal(size=20))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pydoc
 import signal
 from contextlib import suppress
 
@@ -88,6 +89,31 @@ def test_searches_and_comparisons_take_it_for_no_error_of_the_method(place, monk
             compare(X, y, methods=["alignf"], cv=2)
 
 
+@pytest.mark.parametrize(
+    "place",
+    [
+        "multikernel.kernels.bank.KernelBank.raw_diags",
+        "multikernel.model_selection.folds.from_fit",
+        "multikernel.model_selection.folds.evaluate_together",
+        "multikernel.training.train.repaired_if_met",
+    ],
+)
+def test_searches_hear_it_once_wherever_it_comes(place, monkeypatch):
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    folder, _, name = place.rpartition(".")
+    owner = pydoc.locate(folder)
+    whole, calls = getattr(owner, name), []
+
+    def once(*args, **kwargs):
+        calls.append(place)
+        return dispatcher() if len(calls) == 1 else whole(*args, **kwargs)
+
+    monkeypatch.setattr(owner, name, once)
+    with pytest.raises(KeyboardInterrupt):
+        MKLClassifierCV(RBF(gamma=1.0), Cs=[0.1, 1.0], cv=2).fit(X, X[:, 0] > 0)
+    assert len(calls) == 1
+
+
 def test_commands_tell_ctrl_c_from_errors_of_libraries(capsys, heard):
     with pytest.raises(typer.Exit) as ended, refusals():
         try:
@@ -106,6 +132,23 @@ def test_commands_say_what_could_not_be_written_after_ctrl_c(capsys, heard):
         except KeyboardInterrupt:
             raise OSError("No space left") from None
     assert ended.value.exit_code == 130 and capsys.readouterr().err == "Error: No space left\nInterrupted.\n"
+
+
+def test_a_handler_that_is_set_inside_stays(heard):
+    numbers = []
+
+    def politely(number, frame):
+        numbers.append(number)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    signal.signal(signal.SIGINT, politely)
+    for _ in range(2):
+        with interruptible():
+            if not numbers:
+                signal.raise_signal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt), interruptible():
+        signal.raise_signal(signal.SIGINT)
+    assert numbers == [signal.SIGINT]
 
 
 def test_handlers_of_ctrl_c_come_back(heard):

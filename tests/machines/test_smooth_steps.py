@@ -4,12 +4,13 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy.special import expit
 
 from multikernel.gram.dense import DenseGram
 from multikernel.losses import LogCosh, Logistic, Loss, SmoothHinge
 from multikernel.machines import smooth
 from multikernel.machines.smooth import Smooth
-from multikernel.mixing.norms import PlainSum
+from multikernel.mixing.norms import PlainSum, Simplex
 from multikernel.problem import Point, Problem
 from multikernel.solve import solve
 
@@ -121,8 +122,7 @@ def test_losses_whose_second_derivative_is_infinite_somewhere():
             return 1.5 * np.sign(f - y) * np.sqrt(np.abs(f - y))
 
         def hessian(self, f, y):
-            with np.errstate(divide="ignore"):
-                return 0.75 / np.sqrt(np.abs(f - y))
+            return 0.75 / np.sqrt(np.abs(f - y))
 
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -131,3 +131,29 @@ def test_losses_whose_second_derivative_is_infinite_somewhere():
         X = np.random.default_rng(0).normal(size=(40, 3))
         solution = solve(Problem(DenseGram(gaussian(X)[None]), Smooth(X[:, 0], Root(), 1.0, True), PlainSum()))
     assert solution.status == "converged"
+
+
+def test_losses_without_curvature_where_it_is_looked_for():
+    """Two steep softplus around a tube: the second derivatives at zero and at the targets are below every number."""
+
+    class Tube(Loss):
+        task = "regression"
+
+        def value(self, f, y):
+            return np.logaddexp(0.0, 1e4 * (f - y - 1.0)) / 1e4 + np.logaddexp(0.0, 1e4 * (y - f - 1.0)) / 1e4
+
+        def gradient(self, f, y):
+            return expit(1e4 * (f - y - 1.0)) - expit(1e4 * (y - f - 1.0))
+
+        def hessian(self, f, y):
+            slopes = expit(1e4 * (f - y - 1.0)), expit(1e4 * (y - f - 1.0))
+            return 1e4 * sum(s * (1.0 - s) for s in slopes)
+
+    X = np.random.default_rng(0).normal(size=(80, 3))
+    y = 3.0 * np.sign(X[:, 0]) + X[:, 1]
+    y += 2.5 * np.sign(y)
+    stack = np.stack([gaussian(X[:, [k]]) for k in range(3)])
+    machine = Smooth(y, Tube(), 1e3, fit_intercept=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert solve(Problem(DenseGram(stack), machine, Simplex()), max_iter=60).status == "converged"

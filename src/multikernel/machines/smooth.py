@@ -78,9 +78,11 @@ class Smooth(Machine):
         self.scale = start if start > 0 else float(self.C.sum())
         self.floor = FLOOR * self.scale
         self.reach = float(np.abs(self.y).max()) + loss.steepness
-        # sum over the samples of the larger second derivative of two: at output zero, and at output y
-        bends = np.maximum(*[self.hessian(f) for f in (np.zeros(self.n_samples), self.y)])
-        self.bend = float(bends.sum()) if np.isfinite(bends).all() else np.inf
+        # the scale of the second derivatives, by which `_inverse` judges which are negligible: the sum over the samples
+        # of the larger one at output zero and at output y; infinite where that says nothing
+        with np.errstate(all="ignore"):
+            bends = np.maximum(*[self.hessian(f) for f in (np.zeros(self.n_samples), self.y)]).sum()
+        self.bend = float(bends) if 0.0 < bends < np.inf else np.inf
 
     def value(self, f: np.ndarray) -> np.ndarray:
         """Return the loss of each sample."""

@@ -169,8 +169,8 @@ def share_kernels(kernels: Any, X: Any, splits: Sequence[Split], settings: Setti
         named = [(f"kernel {j}", kernel, columns) for j, (_, kernel, columns) in enumerate(entries)]
         with interruptible():
             bank = KernelBank.fit(named, X)
-        numbers = as_numbers(X)
-        dtype = storage_dtype(p, n, bank.raw_diags(numbers).max(axis=1))
+            numbers = as_numbers(X)
+            dtype = storage_dtype(p, n, bank.raw_diags(numbers).max(axis=1))
     except Exception:
         return Shared()
     limit = default_limit() if settings.memory_limit is None else parse_bytes(settings.memory_limit)
@@ -285,9 +285,10 @@ def run_fold(job: Job, rows: np.ndarray, test: np.ndarray, fold: int = 0) -> Fol
     result = FoldResult(np.full(G, np.nan), np.zeros(G), np.zeros(G), [None] * G, [[] for _ in range(G)], [None] * G)
     began = time.perf_counter()
     try:
-        samples = job.samples(rows)
-        prepared = job.prepare(samples)
-        spec = job.base._spec(samples).on_kernels(prepared, job.points)
+        with interruptible():
+            samples = job.samples(rows)
+            prepared = job.prepare(samples)
+            spec = job.base._spec(samples).on_kernels(prepared, job.points)
     except Exception as error:
         for i in range(G):
             _failed(job, result, i, error)
@@ -303,12 +304,13 @@ def run_fold(job: Job, rows: np.ndarray, test: np.ndarray, fold: int = 0) -> Fol
         previous = first.get(kind)
         for i in path:
             done, began = done + 1, time.perf_counter()
+            starts = None if previous is None else partial(from_fit, previous)
+            settings, state = job.settings, job.settings.checkpoint
+            if state is not None:
+                settings = replace(settings, checkpoint=state.part(i))
             try:
-                starts = None if previous is None else partial(from_fit, previous)
-                settings, state = job.settings, job.settings.checkpoint
-                if state is not None:
-                    settings = replace(settings, checkpoint=state.part(i))
-                fit, whole = train_point(prepared, spec, job.points[i], settings, starts)
+                with interruptible():
+                    fit, whole = train_point(prepared, spec, job.points[i], settings, starts)
             except Exception as error:
                 _failed(job, result, i, error)
                 continue
@@ -344,21 +346,22 @@ def score_models(
     options = {"sample_weight": job.weight[test]} if job.score_weight and job.weight is not None else {}
     began = time.perf_counter()
     expansions, numbers = [model.expansion for model, _ in models.values()], as_numbers(X_test)
-    if prepared.gram.kind == "features":
-        outputs = [expansion.evaluate(numbers) for expansion in expansions]
-    else:
-        outputs = evaluate_together(prepared.source, expansions, numbers, test)
+    with interruptible():
+        if prepared.gram.kind == "features":
+            outputs = [expansion.evaluate(numbers) for expansion in expansions]
+        else:
+            outputs = evaluate_together(prepared.source, expansions, numbers, test)
     each = (time.perf_counter() - began) / len(models)
     for (i, (model, fit)), values in zip(models.items(), outputs, strict=True):
         began = time.perf_counter()
         try:
-            estimator = fitted(job.base, job.points[i], model, fit, samples)
-            estimator._known = X_test, values
-            result.weights[i] = estimator.weights_
-            if job.keep_outputs:
-                result.outputs[i] = estimator.decision_function(X_test)
             # squares of large targets may overflow: the score is then not a number, and told as such
-            with np.errstate(over="ignore", invalid="ignore"), interruptible():
+            with interruptible(), np.errstate(over="ignore", invalid="ignore"):
+                estimator = fitted(job.base, job.points[i], model, fit, samples)
+                estimator._known = X_test, values
+                result.weights[i] = estimator.weights_
+                if job.keep_outputs:
+                    result.outputs[i] = estimator.decision_function(X_test)
                 score = job.scorer(estimator, X_test, y_test, **options)
             score = score.item() if hasattr(score, "item") else score
             if not isinstance(score, Number):

@@ -169,7 +169,7 @@ def _smoothed_newton(D, C, y, kind, sigma, margin, enough):
             least = true
             best[:] = b
         d = _newton_direction(H, g, 0.0)
-        # that of the whole step: one that is cut back underestimates the distance
+        # of the whole step: the decrement of a shortened one underestimates the distance to the minimum
         decrement = -np.dot(g, d)
         far = np.abs(d).max() > reach * mu
         if far:
