@@ -5,6 +5,7 @@ import re
 
 import numpy as np
 import pytest
+from interrupted import interrupted
 from problems_online import BOTH, NAMED, N, X, Y, draw, exponent, quiet
 from reference_online import online_value
 
@@ -40,6 +41,18 @@ def test_a_stream_goes_on_from_a_fit():
     model.partial_fit(X[:5], Y[:5])
     assert model.t_ == N + 5
     assert not hasattr(model.fit(X, Y), "t_")
+
+
+def test_a_stream_goes_on_from_a_fit_that_was_interrupted_at_once(monkeypatch):
+    def interrupt(*args):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("multikernel.estimators.baselines.online_blocks.visit_features", interrupt)
+    model = UFOMKLClassifier(NAMED)
+    with interrupted("was interrupted after 0 epochs"):
+        model.fit(X, Y)
+    monkeypatch.undo()
+    assert np.isfinite(model.partial_fit(X, Y).decision_function(X)).all()
 
 
 @pytest.mark.parametrize("learner", BOTH)

@@ -176,8 +176,8 @@ class OnlineMKL(ClassifierFace):
         kept = GramInfo("features", "float64", blocks.X.nbytes)
         self._set_result(result, blocks, samples, LinearPredictor(source, result.model), source.bank.names, kept)
         self.coef_ = result.model
-        # UFO-MKL adds up over the epochs, a stream is one
-        self._stream = blocks.as_stream(result.n_iter if self._stream_rule == STREAM else 1.0)
+        # UFO-MKL adds up over the epochs, a stream is one; so is what Ctrl-C left of the first
+        self._stream = blocks.as_stream(max(result.n_iter, 1) if self._stream_rule == STREAM else 1.0)
 
     def _learn_kernels(self, samples: Samples, sample: Sample, settings: Settings) -> None:
         """Learn from kernels; one that proves indefinite is repaired or refused, and learning begins again."""
