@@ -13,7 +13,7 @@ from multikernel.losses import Hinge, LargestMargin, Logistic, Multinomial, Smoo
 from multikernel.machines.base import inner_gap
 from multikernel.machines.joint.interior_point import InteriorPoint, interior_point
 from multikernel.machines.joint.joint_loss import JointLoss
-from multikernel.machines.joint.loss_loops import loss_of_excess, own_conjugate, row_gap, row_step
+from multikernel.machines.joint.loss_loops import loss_of_excess, loss_row_steps, own_conjugate, row_gap, row_step
 from multikernel.machines.joint.newton_systems import (
     ClassBlocksNewtonSystem,
     DifferencesNewtonSystem,
@@ -315,6 +315,29 @@ def test_biases_far_from_those_of_the_smoothed_loss_are_reached(sign):
     b = machine.best_biases(f, 1e-9)
     for shift in 1e-3 * sign * np.eye(5):
         assert machine.losses(f + b + shift).sum() >= loss[2]
+
+
+@pytest.mark.parametrize("seed", [0, 2, 3])
+def test_at_small_costs_few_row_steps_find_the_biases(seed, monkeypatch):
+    """The conjugate curves so much that biases must move far before the column sums do."""
+    steps = []
+
+    def counted(*args):
+        found = loss_row_steps(*args)
+        steps.append(found[1])
+        return found
+
+    monkeypatch.setattr("multikernel.machines.joint.joint_loss.loss_row_steps", counted)
+    rng = np.random.default_rng(seed)
+    n, c = 200, 5
+    y = np.arange(n) % c
+    X = rng.normal(size=(n, 6))
+    X[:, :2] += 2 * np.c_[np.cos(2 * np.pi * y / c), np.sin(2 * np.pi * y / c)]
+    stack = np.stack([(1 + X @ X.T / 6) ** degree for degree in range(1, 5)])
+    stack /= np.array([np.trace(K) / n - K.mean() for K in stack])[:, None, None]
+    machine = JointLoss(y, SmoothHinge(), 1e-4)
+    assert solve(Problem(DenseGram(stack), machine, mixing_for(1))).status == "converged"
+    assert sum(steps) <= 2 * n
 
 
 # of a direct search, which needs no derivatives

@@ -33,6 +33,7 @@ class LossRowSteps(RowSteps):
     """Row steps of a differentiable loss."""
 
     machine: JointLoss
+    bend = 0.3
 
     def _loop(self, max_steps, wanted, top, low):
         machine, rows = self.machine, self.rows

@@ -250,7 +250,15 @@ class RowSteps:
 
     The compiled loop stops when the gap of the rows is at most ``target`` and the penalty rho |S|^2 at most
     ``column_target``. Slopes are G + r S' + t, with the row means r of the kernel (`hinge_loops`).
+
+    Attributes
+    ----------
+    bend : float
+        Smallest penalty, in units of 1 / sum C, like which the conjugate of a smooth loss curves: at small costs a
+        smaller penalty leaves the biases behind, and a larger one makes the rows wait for each other.
     """
+
+    bend = 0.0
 
     def __init__(self, machine: RowMachine, combined: Combined, a: np.ndarray, f: np.ndarray, target: float) -> None:
         self.target, self.column_target = target, 0.1 * target
@@ -270,7 +278,7 @@ class RowSteps:
             # the diagonal of a centred kernel is not negative
             self.diag = np.maximum(combined.diag - 2.0 * self.r + self.mean, 0.0)
             size = max(float(self.diag.mean()), 1e-300)
-            self.rho[0] = max(PENALTY, 2.0 / n) * size
+            self.rho[0] = max(PENALTY * size, 2.0 / n * size, self.bend / machine.C.sum())
             # column sums that change the slopes by no more than the target
             small = min(target / (_SLOPE_CHANGE * machine.scale * size), machine.scale)
             self.column_target = min(self.column_target, float(self.rho[0]) * small**2)
