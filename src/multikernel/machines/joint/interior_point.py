@@ -22,7 +22,7 @@ from multikernel.gram.combined import RIDGES, Combined
 from multikernel.machines.base import FLOOR, MOST_FACTORISATIONS, TO_BOUNDARY, inner_gap
 
 # entries with D above this multiple of the mean diagonal are firm: more of them make smaller blocks and more iterations
-FIRM = 10.0
+FIRM = 3.0
 # relative error of a step: a larger one saves iterations of conjugate gradients and costs steps
 _ERROR = 1e-4
 
