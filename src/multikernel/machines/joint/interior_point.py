@@ -22,7 +22,7 @@ from multikernel.gram.combined import RIDGES, Combined
 from multikernel.machines.base import FLOOR, MOST_FACTORISATIONS, TO_BOUNDARY, inner_gap
 
 # entries with D above this multiple of the mean diagonal are firm: more of them make smaller blocks and more iterations
-FIRM = 3.0
+_FIRM = 2.0
 # relative error of a step: a larger one saves iterations of conjugate gradients and costs steps
 _ERROR = 1e-4
 
@@ -187,7 +187,7 @@ class InteriorPoint:
         if self.G is not None:
             system = LowRankSystem(self.G, D, machine.balanced)
         else:
-            firm = D > FIRM * self.mean
+            firm = D > _FIRM * self.mean
             held = np.where(firm, 1.0 / (self.combined.diag[:, None] + D), 0.0)
             system = machine.blocks(self.combined, ~firm, machine.balanced, D, held)
         left = gradient - self.f - self.b - self.t[:, None] - Z

@@ -20,7 +20,7 @@ from multikernel.gram.base import Outputs
 from multikernel.gram.combined import Combined
 from multikernel.machines.base import BIASES, FLOOR, ON_BOUND, PENALTY, ROUNDING, Curvature, Machine
 from multikernel.machines.joint.hinge_loops import CONVERGED, NEEDS_ROWS, bias_system, project_rows, settle_rows
-from multikernel.machines.joint.interior_point import FIRM, interior_point
+from multikernel.machines.joint.interior_point import interior_point
 from multikernel.machines.joint.newton_systems import ClassBlocksNewtonSystem, DifferencesNewtonSystem
 
 # row steps of a partial solve for each step asked for: more of them cost row steps and save passes over the kernels
@@ -138,9 +138,9 @@ class RowMachine(Machine):
         settle_rows(a, self.upper, self.balanced)
         return a
 
-    def free(self, a: np.ndarray, held: np.ndarray | bool = False) -> np.ndarray:
-        """Return which entries are off their bounds and not ``held``, in rows with at least two of them, (n, c)."""
-        free = (a < self.upper - ON_BOUND * self.C[:, None]) & ~np.asarray(held)
+    def free(self, a: np.ndarray) -> np.ndarray:
+        """Return which entries are off their bounds, in rows with at least two of them, (n, c)."""
+        free = a < self.upper - ON_BOUND * self.C[:, None]
         return free & (free.sum(axis=1, keepdims=True) > 1)
 
     # ---- the primal problem
@@ -215,7 +215,6 @@ class RowMachine(Machine):
             low = np.where(interior, g, np.inf).min(axis=1, keepdims=True)
             held = np.subtract(g, low, out=np.zeros_like(a), where=interior)
             D = D + held / np.maximum(self.upper - a, ROUNDING * self.C[:, None])
-            free = self.free(a, D > FIRM * combined.diag.mean())
         if not free.any():
             return Curvature(np.zeros((p, p)), np.zeros(0, np.intp), np.zeros((0, c, p)), np.zeros((0, c)))
         R = np.concatenate([F, np.where(free, R, 0.0)[None]])
