@@ -1,11 +1,10 @@
-"""Ctrl-C that compiled code or another package has turned into another error, or lost, as what it was."""
+"""Raise KeyboardInterrupt where compiled code or another package has turned Ctrl-C into another error, or lost it."""
 
 from __future__ import annotations
 
 import signal
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 
 
@@ -35,24 +34,29 @@ def heard_interrupts() -> Iterator[list[int]]:
     """Give a list that is empty until Ctrl-C has raised KeyboardInterrupt, which may be lost on its way."""
     heard: list[int] = []
     before = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or not callable(before):
-        # other threads never get Ctrl-C; and some programs ignore it
-        yield heard
-        return
 
     def hear(number: int, frame: FrameType | None) -> None:
-        # first, since Ctrl-C that arrives while the context is left ends it before its last lines
-        signal.signal(signal.SIGINT, before)
+        assert callable(before)
         try:
             before(number, frame)
-        except KeyboardInterrupt:
-            heard.append(number)
+        except BaseException as error:
+            if isinstance(error, KeyboardInterrupt):
+                heard.append(number)
+            # at once, since an error that comes while the context is left ends it before its last lines
+            restore()
             raise
 
-    try:
-        signal.signal(signal.SIGINT, hear)
-        yield heard
-    finally:
+    def restore() -> None:
         # a handler that the program has set meanwhile stays
         if signal.getsignal(signal.SIGINT) is hear:
             signal.signal(signal.SIGINT, before)
+
+    try:
+        # some programs ignore Ctrl-C
+        if callable(before):
+            # a ValueError: only the main thread of the main interpreter gets Ctrl-C, and may set handlers
+            with suppress(ValueError):
+                signal.signal(signal.SIGINT, hear)
+        yield heard
+    finally:
+        restore()

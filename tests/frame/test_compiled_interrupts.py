@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import pydoc
 import signal
+import subprocess
+import sys
 from contextlib import suppress
+from pathlib import Path
 
 import numpy as np
 import pytest
 import typer
 from interrupted import interrupted
 
-from multikernel import MKLClassifier, MKLClassifierCV, TwoStageClassifier, UFOMKLClassifier
+from multikernel import MKLClassifier, MKLClassifierCV, TwoStageClassifier, UFOMKLClassifier, interrupts
 from multikernel.cli.app import refusals
 from multikernel.estimators.baselines import BinaryMKLWeights
 from multikernel.inspection import compare
@@ -50,6 +52,65 @@ def test_programs_that_handle_ctrl_c_themselves_are_left_alone(heard):
     with interruptible():
         signal.raise_signal(signal.SIGINT)
     assert numbers == [signal.SIGINT]
+
+
+def test_a_second_press_is_heard_where_the_first_one_only_asks_to_stop(heard):
+    numbers = []
+
+    def politely(number, frame):
+        numbers.append(number)
+        if len(numbers) > 1:
+            raise KeyboardInterrupt
+
+    signal.signal(signal.SIGINT, politely)
+    with pytest.raises(KeyboardInterrupt), interruptible():
+        signal.raise_signal(signal.SIGINT)
+        with suppress(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    assert len(numbers) == 2 and signal.getsignal(signal.SIGINT) is politely
+
+
+def test_a_handler_that_calls_the_one_before_it_stays(heard):
+    numbers = []
+    with pytest.raises(KeyboardInterrupt), interruptible():
+        inner = signal.getsignal(signal.SIGINT)
+
+        def count(number, frame):
+            numbers.append(number)
+            inner(number, frame)
+
+        signal.signal(signal.SIGINT, count)
+        for _ in range(2):
+            with suppress(KeyboardInterrupt):
+                signal.raise_signal(signal.SIGINT)
+    assert len(numbers) == 2 and signal.getsignal(signal.SIGINT) is count
+
+
+_EMBEDDED = """
+import _thread, sys
+
+sys.path.insert(0, sys.argv[1])
+done = _thread.allocate_lock()
+done.acquire()
+
+def run():
+    try:
+        from multikernel.interrupts import interruptible
+        with interruptible():
+            print("inside")
+    finally:
+        done.release()
+
+_thread.start_new_thread(run, ())
+done.acquire()
+"""
+
+
+def test_threads_that_python_takes_for_the_main_one_never_get_ctrl_c():
+    """As in a program around Python whose first import of ``threading`` is in another thread."""
+    folder = Path(interrupts.__file__).parents[1]
+    command = [sys.executable, "-I", "-S", "-c", _EMBEDDED, str(folder)]
+    assert subprocess.run(command, capture_output=True, text=True, timeout=60).stdout == "inside\n"
 
 
 def test_a_fit_that_compiled_code_interrupts_leaves_a_model():
@@ -117,7 +178,7 @@ def test_searches_hear_it_once_wherever_it_comes(place, monkeypatch):
 def test_commands_tell_ctrl_c_from_errors_of_libraries(capsys, heard):
     with pytest.raises(typer.Exit) as ended, refusals():
         try:
-            os.kill(os.getpid(), signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)
         except KeyboardInterrupt:
             raise ValueError("incompatible function arguments") from None
     assert ended.value.exit_code == 130 and capsys.readouterr().err == "Interrupted.\n"
@@ -128,7 +189,7 @@ def test_commands_tell_ctrl_c_from_errors_of_libraries(capsys, heard):
 def test_commands_say_what_could_not_be_written_after_ctrl_c(capsys, heard):
     with pytest.raises(typer.Exit) as ended, refusals():
         try:
-            os.kill(os.getpid(), signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)
         except KeyboardInterrupt:
             raise OSError("No space left") from None
     assert ended.value.exit_code == 130 and capsys.readouterr().err == "Error: No space left\nInterrupted.\n"
