@@ -13,9 +13,10 @@ import numpy as np
 import pytest
 import typer
 from interrupted import interrupted
+from typer.testing import CliRunner
 
 from multikernel import MKLClassifier, MKLClassifierCV, TwoStageClassifier, UFOMKLClassifier, interrupts
-from multikernel.cli.app import refusals
+from multikernel.cli.app import app, refusals
 from multikernel.estimators.baselines import BinaryMKLWeights
 from multikernel.inspection import compare
 from multikernel.interrupts import heard_interrupts, interruptible
@@ -193,6 +194,26 @@ def test_commands_say_what_could_not_be_written_after_ctrl_c(capsys, heard):
         except KeyboardInterrupt:
             raise OSError("No space left") from None
     assert ended.value.exit_code == 130 and capsys.readouterr().err == "Error: No space left\nInterrupted.\n"
+
+
+def test_commands_that_lose_ctrl_c_end_as_interrupted(capsys, heard):
+    with pytest.raises(typer.Exit) as ended, refusals(), suppress(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+    assert ended.value.exit_code == 130 and capsys.readouterr().err == "Interrupted.\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "place"),
+    [
+        (["warm-up"], "multikernel.cli.warm_up.run_warm_up"),
+        (["compare", "--methods", "list"], "rich.console.Console.print"),
+        (["kernels"], "multikernel.cli.output.print_kernels"),
+    ],
+)
+def test_every_command_says_that_it_was_interrupted(command, place, monkeypatch):
+    monkeypatch.setattr(place, dispatcher)
+    result = CliRunner().invoke(app, command)
+    assert result.exit_code == 130 and "Interrupted." in result.output
 
 
 def test_a_handler_that_is_set_inside_stays(heard):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import typer
 
-from multikernel.interrupts import heard_interrupts
+from multikernel.interrupts import interruptible
 
 app = typer.Typer(
     help="Multiple kernel learning with a certificate.", no_args_is_help=True, rich_markup_mode="markdown",
@@ -38,35 +38,25 @@ def check_number(param: typer.CallbackParam, value: float) -> float:
     return value
 
 
-def _interrupted() -> typer.Exit:
-    typer.echo("Interrupted.", err=True)
-    return typer.Exit(130)
-
-
 @contextmanager
 def refusals() -> Iterator[None]:
     """End with a sentence on stderr: status 2 for what the input lacks, 130 for Ctrl-C."""
     try:
-        # libraries below may turn Ctrl-C into an error of theirs
-        with heard_interrupts() as heard:
-            yield
-    except KeyboardInterrupt:
-        raise _interrupted() from None
-    except BrokenPipeError:
-        # the reader of stdout, such as head, has seen enough; nothing may be written to it any more
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise typer.Exit(0) from None
-    except typer.Exit:
-        raise
-    except Exception as error:
-        known = isinstance(error, (ValueError, TypeError, OSError, MemoryError))
-        # after Ctrl-C only what could not be written is told: other errors may be those of interrupted libraries
-        if (known and not heard) or isinstance(error, OSError):
-            typer.echo(f"Error: {error}", err=True)
-        if heard:
-            raise _interrupted() from None
-        if not known:
-            raise
+        with interruptible():
+            try:
+                yield
+            except BrokenPipeError:
+                # the reader of stdout, such as head, has seen enough; nothing may be written to it any more
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+                raise typer.Exit(0) from None
+    except KeyboardInterrupt as interrupt:
+        # of errors after Ctrl-C only what could not be written is told: others may be those of interrupted libraries
+        if isinstance(interrupt.__cause__, OSError):
+            typer.echo(f"Error: {interrupt.__cause__}", err=True)
+        typer.echo("Interrupted.", err=True)
+        raise typer.Exit(130) from None
+    except (ValueError, TypeError, OSError, MemoryError) as error:
+        typer.echo(f"Error: {error}", err=True)
         raise typer.Exit(2) from None
 
 
@@ -109,7 +99,8 @@ def warm_up() -> None:
     """Compile the loops of the library now, so that no later fit waits for it."""
     from multikernel.cli.warm_up import run_warm_up
 
-    typer.echo(run_warm_up())
+    with refusals():
+        typer.echo(run_warm_up())
 
 
 @app.command()
@@ -140,11 +131,11 @@ def compare(
     from multikernel.inspection.methods import METHODS
 
     console = Console()
-    if methods == "list":
-        for name, (what, _, _) in METHODS.items():
-            console.print(f"{name:<11} {what}", highlight=False)
-        return
     with refusals():
+        if methods == "list":
+            for name, (what, _, _) in METHODS.items():
+                console.print(f"{name:<11} {what}", highlight=False)
+            return
         if data is None:
             raise ValueError("The data are missing: multikernel compare data.csv --target y --methods uniform,mkl.")
         found = run_compare(
@@ -152,9 +143,9 @@ def compare(
             output, resume, 0 if quiet else 1, task, keep,
             lambda line: console.print(line, highlight=False, soft_wrap=True, markup=False),
         )  # fmt: skip
-    console.print(found)
-    if output is not None:
-        console.print(f"Table, fits and plot are in {output}.", highlight=False, soft_wrap=True, markup=False)
+        console.print(found)
+        if output is not None:
+            console.print(f"Table, fits and plot are in {output}.", highlight=False, soft_wrap=True, markup=False)
     if all(row["splits"] == 0 for row in found.table):
         raise typer.Exit(1)
 
@@ -318,7 +309,8 @@ def kernels(as_json: bool = JSON) -> None:
     """List the kernels."""
     from multikernel.cli.output import print_kernels
 
-    print_kernels(as_json)
+    with refusals():
+        print_kernels(as_json)
 
 
 @app.command()
