@@ -10,7 +10,7 @@ from problems_online import BOTH, NAMED, N, X, Y, draw, exponent, quiet
 from reference_online import online_value
 
 from multikernel import UFOMKLClassifier
-from multikernel.estimators.baselines.online_loops import STREAM
+from multikernel.estimators.baselines.online_loops import STREAM, visit_features
 from multikernel.estimators.baselines.online_run import power_for
 from multikernel.kernels import RBF, Linear
 
@@ -43,16 +43,50 @@ def test_a_stream_goes_on_from_a_fit():
     assert not hasattr(model.fit(X, Y), "t_")
 
 
-def test_a_stream_goes_on_from_a_fit_that_was_interrupted_at_once(monkeypatch):
-    def interrupt(*args):
-        raise KeyboardInterrupt
+def interrupt_in(epoch, model, monkeypatch):
+    """Fit until Ctrl-C comes after the last sample of an epoch, before it counts, or before the first sample for 0."""
+    calls = []
 
-    monkeypatch.setattr("multikernel.estimators.baselines.online_blocks.visit_features", interrupt)
-    model = UFOMKLClassifier(NAMED)
-    with interrupted("was interrupted after 0 epochs"):
+    def interrupt(*args):
+        calls.append(args)
+        if epoch:
+            visit_features(*args)
+        if len(calls) >= epoch:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, interrupted("was interrupted after"):
+        patch.setattr("multikernel.estimators.baselines.online_blocks.visit_features", interrupt)
         model.fit(X, Y)
-    monkeypatch.undo()
-    assert np.isfinite(model.partial_fit(X, Y).decision_function(X)).all()
+    return model
+
+
+def go_on_alike(one, other):
+    for model in (one, other):
+        model.partial_fit(X, Y, classes=[0, 1, 2])
+    np.testing.assert_allclose(one._stream.theta, other._stream.theta, rtol=1e-9)
+    np.testing.assert_allclose(one.coef_, other.coef_, rtol=1e-9)
+    assert one.t_ == other.t_
+
+
+def test_a_stream_goes_on_from_a_fit_that_was_interrupted_at_once(monkeypatch):
+    go_on_alike(interrupt_in(0, UFOMKLClassifier(NAMED), monkeypatch), UFOMKLClassifier(NAMED))
+
+
+@pytest.mark.parametrize("epoch", [1, 2, 5])
+def test_a_stream_goes_on_from_a_fit_that_was_interrupted(epoch, monkeypatch):
+    model = interrupt_in(epoch, UFOMKLClassifier(NAMED, random_state=0), monkeypatch)
+    go_on_alike(model, UFOMKLClassifier(NAMED, random_state=0, max_iter=epoch).fit(X, Y))
+
+
+def test_a_stream_goes_on_from_a_resumed_fit_that_was_interrupted_again(tmp_path, monkeypatch):
+    # a state after every epoch
+    monkeypatch.setattr("multikernel.training.checkpoint.SHARE", np.inf)
+    model = UFOMKLClassifier(NAMED, random_state=0, checkpoint=tmp_path)
+    for _ in range(2):
+        # in the third epoch, which is not kept, and in the third after the second
+        interrupt_in(3, model, monkeypatch)
+    assert model.n_iter_ == 4
+    go_on_alike(model, UFOMKLClassifier(NAMED, random_state=0, max_iter=5).fit(X, Y))
 
 
 @pytest.mark.parametrize("learner", BOTH)

@@ -23,7 +23,7 @@ from multikernel.estimators.baselines.learned import Learned
 from multikernel.estimators.baselines.linear_features import LinearFeatures, LinearPredictor, are_linear
 from multikernel.estimators.baselines.messages import telling
 from multikernel.estimators.baselines.online_blocks import Blocks, Coefficients, FeatureBlocks, KernelBlocks
-from multikernel.estimators.baselines.online_loops import STREAM
+from multikernel.estimators.baselines.online_loops import STEPS, STREAM
 from multikernel.estimators.baselines.online_run import Penalty, Result, Sample, power_for
 from multikernel.estimators.baselines.weights import shares
 from multikernel.estimators.classes import ClassifierFace
@@ -176,8 +176,9 @@ class OnlineMKL(ClassifierFace):
         kept = GramInfo("features", "float64", blocks.X.nbytes)
         self._set_result(result, blocks, samples, LinearPredictor(source, result.model), source.bank.names, kept)
         self.coef_ = result.model
-        # UFO-MKL adds up over the epochs, a stream is one; so is what Ctrl-C left of the first
-        self._stream = blocks.as_stream(max(result.n_iter, 1) if self._stream_rule == STREAM else 1.0)
+        # UFO-MKL adds up over the epochs, also one that Ctrl-C ended before it counted; a stream is one epoch
+        epochs = max(blocks.state[STEPS] / len(sample.train), 1.0)
+        self._stream = blocks.as_stream(epochs if self._stream_rule == STREAM else 1.0)
 
     def _learn_kernels(self, samples: Samples, sample: Sample, settings: Settings) -> None:
         """Learn from kernels; one that proves indefinite is repaired or refused, and learning begins again."""
@@ -284,7 +285,7 @@ class OnlineMKL(ClassifierFace):
         # the certificate of a fit does not hold for the new predictor
         for name in _CERTIFIED:
             self.__dict__.pop(name, None)
-        coef, count = stream.predictor(m), int(stream.state[0])
+        coef, count = stream.predictor(m), int(stream.state[STEPS])
         model = Learned(LinearPredictor(source, coef), tuple(source.bank.names), shares(norms))
         self.__dict__.update(model.attributes(), model_=model, coef_=coef, block_norms_=norms, n_iter_=1, t_=count)
         return self
