@@ -209,6 +209,15 @@ def test_row_means_are_known_without_further_tables(monkeypatch):
     assert not made
 
 
+@pytest.mark.parametrize("factor", [2.0, np.array([2.0, 0.5])])
+def test_row_means_in_other_units(factor):
+    X = np.random.default_rng(0).normal(size=(5, 3))
+    gram = FeatureGram([DenseSource(X, np.array([0, 0, 1]))])
+    expected = gram.rescaled(factor).means
+    assert gram.means.shape == (2, 5)
+    np.testing.assert_allclose(gram.rescaled(factor).means, expected, rtol=1e-12)
+
+
 def test_auto_takes_features_when_there_are_many_samples(monkeypatch):
     monkeypatch.setattr("multikernel.training.prepare.LARGE", 50)
     S, y = planted(60)

@@ -188,7 +188,8 @@ class FeatureGram(HostGram):
         return CombinedFeatures(self, beta)
 
     def rescaled(self, factor):
-        means = factor * self.means if "means" in vars(self) else None
+        # one factor, or one for each kernel
+        means = np.reshape(factor, (-1, 1)) * self.means if "means" in vars(self) else None
         return FeatureGram(self.sources, self.kernels, self.scale * factor, self.team.n_threads, means)
 
     def take_samples(self, idx):
