@@ -18,7 +18,8 @@ import numpy as np
 
 # values of the objective that differ by less than this fraction count as equal
 ROUNDING = 1e-12
-# share of the gap, or of its own size if smaller, by which a bound must move to count as improved since it last did
+# a bound has improved once it has moved, since the last improvement, by this share of the gap then, or of its own size
+# if that is smaller; a larger share stops slow runs earlier
 BETTER = 0.001
 # a run has stalled after this many points without a better bound, times the number of kernels plus four, since a
 # cutting-plane method may need several cuts a kernel before its first useful bound; and of so many points one is
@@ -58,7 +59,7 @@ class Certificate:
     def __post_init__(self) -> None:
         self.gap = max(self.upper - self.lower, 0.0) + self.rounding
         self.size = max(abs(self.upper) - self.rounding, self.floor)
-        # neither an upper bound nor a floor that no number holds says how close the bounds are
+        # an infinite upper bound or floor leaves the relative gap unknown
         known = max(self.upper, self.floor) < np.inf
         self.relative = self.gap / self.size if known else np.inf
         self.computed = max(self.upper - self.lower, 0.0) / max(abs(self.upper), self.floor) if known else np.inf

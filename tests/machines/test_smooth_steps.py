@@ -127,7 +127,7 @@ def test_losses_whose_second_derivative_is_infinite_somewhere():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         machine = Smooth(np.arange(5.0) - 2, Root(), 1.0, fit_intercept=True)
-        assert machine.bend == np.inf
+        assert machine.curvature_scale == np.inf
         X = np.random.default_rng(0).normal(size=(40, 3))
         solution = solve(Problem(DenseGram(gaussian(X)[None]), Smooth(X[:, 0], Root(), 1.0, True), PlainSum()))
     assert solution.status == "converged"

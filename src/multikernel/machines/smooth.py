@@ -78,11 +78,11 @@ class Smooth(Machine):
         self.scale = start if start > 0 else float(self.C.sum())
         self.floor = FLOOR * self.scale
         self.reach = float(np.abs(self.y).max()) + loss.steepness
-        # the scale of the second derivatives, by which `_inverse` judges which are negligible: the sum over the samples
-        # of the larger one at output zero and at output y; infinite where that says nothing
+        # the sum over the samples of the larger second derivative at output zero and at output y, beside which
+        # `_inverse` neglects small ones; infinite where the sum is zero or not finite
         with np.errstate(all="ignore"):
-            bends = np.maximum(*[self.hessian(f) for f in (np.zeros(self.n_samples), self.y)]).sum()
-        self.bend = float(bends) if 0.0 < bends < np.inf else np.inf
+            total = np.maximum(*[self.hessian(f) for f in (np.zeros(self.n_samples), self.y)]).sum()
+        self.curvature_scale = float(total) if 0.0 < total < np.inf else np.inf
 
     def value(self, f: np.ndarray) -> np.ndarray:
         """Return the loss of each sample."""
@@ -236,12 +236,13 @@ class Smooth(Machine):
         """Return the inverse for second derivatives w, or the last one where w has hardly changed since.
 
         Changes of w by a fraction SAME change I + SKS, S = diag(sqrt w), by that fraction at most, and so do changes
-        that add up to SAME beside 1 / K_ii. Smaller second derivatives are left out; at small costs, with an intercept,
-        which moves by a mean weighted with them, only those that add up to a fraction SAME of ``bend``.
+        that add up to SAME beside 1 / K_ii. Second derivatives below this are set to zero. The step of the intercept is
+        a mean weighted by them, so with an intercept those set to zero also sum to at most a fraction SAME of
+        ``curvature_scale``.
         """
         w = np.where(np.isfinite(w), w, 0.0)
         beside = 1.0 / np.maximum(combined.diag, np.finfo(float).tiny)
-        small = SAME / self.n_samples * (np.minimum(beside, self.bend) if self.balanced else beside)
+        small = SAME / self.n_samples * (np.minimum(beside, self.curvature_scale) if self.balanced else beside)
         w = np.where(w > small, w, 0.0)
         kept = combined.cache.get("inverse")
         if kept is None or np.any(np.abs(kept[0] - w) > SAME * w + small):

@@ -346,7 +346,7 @@ class Regression:
 
 
 def require_losses(owner: str, machine: Machine, targets: str, advice: str) -> None:
-    """Refuse losses at outputs of zero that no number holds; ``advice`` says what to do."""
+    """Refuse losses at outputs of zero whose sum overflows float64, or nearly; ``advice`` says what to do."""
     if not machine.scale <= _LARGEST_LOSS:
         raise ValueError(
             f"The {targets} of {owner} must have losses at zero, times 'C' and the sample weights, that sum to at most "
