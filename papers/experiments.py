@@ -10,8 +10,9 @@ A script is one table or figure. It has
     draw(rows, figure) draws into a matplotlib figure
 
 and where needed ``one_at_a_time = True`` (it measures times) and ``long = True`` (only `make papers-full` runs it).
+A script that shows the rows of another one names it, ``rows_of = "2009-ying/table2"``, and has neither tasks nor work.
 `run` calls `work` for every task whose rows are not there yet, in several processes if asked, and appends the rows of a
-task to NAME-rows.csv in one write. The verdicts go to NAME.csv.
+task to NAME-rows.csv in one write. `show` writes the verdicts to NAME.csv, and the picture.
 """
 
 from __future__ import annotations
@@ -36,16 +37,23 @@ import numpy as np
 from sklearn.exceptions import FitFailedWarning
 
 from multikernel import KernelStack, stack_kernels
+from multikernel.kernels import learn_normalizer
 
 PAPERS = Path(__file__).parent
 PICTURES = PAPERS.parent / "docs" / "papers"
 CACHE = PAPERS.parent / "build" / "papers"
-REPRODUCED, BETTER, DIFFERS, ONLY_OURS = "reproduced", "better", "differs", "only ours"
+# tables and pictures of small runs, which never stand beside those of the full ones
+SMALL = PAPERS.parent / "build" / "papers-small"
+# verdicts: on a statement; on a number; on a number where other data stand in for the paper's; nothing to compare with
+HOLDS, FAILS = "claim holds", "claim fails"
+REPRODUCED, BETTER, DIFFERS = "reproduced", "better", "differs"
+NEAR = "near, on other data"
+ONLY_OURS = "only ours"
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """A claim or a number of the paper, ours with its standard error, and what we make of it."""
+    """A statement or a number of the paper, ours with its standard error, and what we make of it."""
 
     what: str
     paper: str
@@ -55,9 +63,22 @@ class Verdict:
     why: str = ""
 
 
-def claim(what: str, paper: str, ours: str, holds: Any, why: str = "", error: str = "") -> Verdict:
-    """Return the verdict on a statement that holds or does not; `why` is kept where it does not."""
-    return Verdict(what, paper, ours, error, REPRODUCED if holds else DIFFERS, "" if holds else why)
+def claim(what: str, paper: str, ours: str, holds: Any, why: str = "", error: str = "", remark: str = "") -> Verdict:
+    """Return the verdict on a statement: with `why` where it does not hold, with `remark` where it does."""
+    return Verdict(what, paper, ours, error, *((HOLDS, remark) if holds else (FAILS, why)))
+
+
+def sign(what: str, paper: float, values: Any, why: str, above: bool = True) -> Verdict:
+    """Return the verdict on the sign of a difference whose size the paper prints; a remark says what of the size.
+
+    It is above 0 by more than two standard errors or, with ``above=False``, not below 0 by more than one.
+    """
+    mean, error = mean_and_error(values)
+    clear, alike = mean > 2.0 * error, abs(mean - paper) <= 2.0 * error
+    remark = "a clear difference" if clear else "no clear difference"
+    remark += ", and the size within two errors" if alike else "; the size differs"
+    texts = f"{paper:.1f} ({'above' if above else 'not below'} 0)", f"{mean:.1f}"
+    return claim(what, *texts, clear if above else mean >= -error, why, standard_error(values), remark)
 
 
 def note(what: str, ours: str, error: str = "") -> Verdict:
@@ -70,14 +91,25 @@ def number(
 ) -> Verdict:
     """Return the verdict on a number of which larger is better.
 
-    It is reproduced within two standard errors of ours, or within the spread that the paper prints. On other data
-    than the paper's (``same=False``) a larger number is not called better.
+    The values are repetitions or, of a single split, 0 or 100 for every test sample. The number is reproduced within
+    two standard errors of ours, or within the spread that the paper prints. On other data than the paper's
+    (``same=False``) it is near or differs, and a larger one is not called better.
     """
     mean, error = mean_and_error(values)
     near = abs(mean - paper) <= max(2.0 * error, spread)
-    verdict = REPRODUCED if near else BETTER if mean > paper and same else DIFFERS
-    texts = [f"{paper:.{digits}f}", f"{mean:.{digits}f}", f"{error:.{digits + 1}f}"]
+    verdict = (REPRODUCED if same else NEAR) if near else BETTER if mean > paper and same else DIFFERS
+    texts = [f"{paper:.{digits}f}", f"{mean:.{digits}f}", standard_error(values, digits + 1)]
     return Verdict(what, *texts, verdict, why if verdict == DIFFERS else "")
+
+
+def hits(percent: float, n: int) -> np.ndarray:
+    """Return 100 for every one of n test samples that a single split got right, and 0 for the others.
+
+    >>> hits(75.0, 4)
+    array([100., 100., 100.,   0.])
+    """
+    right = round(percent * n / 100)
+    return np.repeat([100.0, 0.0], [right, n - right])
 
 
 def mean_and_error(values: Any) -> tuple[float, float]:
@@ -88,6 +120,11 @@ def mean_and_error(values: Any) -> tuple[float, float]:
     """
     values = np.asarray(values, float)
     return float(values.mean()), float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else 0.0
+
+
+def standard_error(values: Any, digits: int = 2) -> str:
+    """Return the standard error as it is printed, nothing for one value."""
+    return f"{mean_and_error(values)[1]:.{digits}f}" if np.size(values) > 1 else ""
 
 
 # ---- rows
@@ -168,6 +205,12 @@ def cached(name: str, compute: Callable[[], np.ndarray]) -> np.ndarray:
     return np.load(path, mmap_mode="r")
 
 
+def normalised(K: np.ndarray, *steps: str, dtype: Any = np.float32) -> np.ndarray:
+    """Return a kernel with the library's normalisation, over all its samples."""
+    K = np.asarray(K, float)
+    return learn_normalizer(steps, np.diag(K), K.dot).train_block(K).astype(dtype)
+
+
 def average(stack: KernelStack, weights: Any = None) -> KernelStack:
     """Return the mean of the kernels, with the given weights or equal ones, as a stack of one kernel."""
     weights = np.ones(stack.n_kernels) if weights is None else np.asarray(weights, float)
@@ -197,16 +240,47 @@ def load_script(name: str) -> ModuleType:
     return sys.modules[key]
 
 
+def rows_of(name: str) -> str:
+    """Return the name of the script whose rows a script shows: its own, or that of another one."""
+    return getattr(load_script(name), "rows_of", name)
+
+
+def stored_rows(name: str, small: bool = False, folder: Path = PAPERS) -> tuple[list[dict[str, Any]], list[dict]]:
+    """Return the rows that a script shows, in the order of the tasks, and the tasks that are left."""
+    source = rows_of(name)
+    return progress(load_script(source).tasks(small), folder / f"{source}-rows.csv")
+
+
 def run(name: str, small: bool = False, output: Path | None = None, jobs: int = 1) -> list[dict[str, Any]]:
     """Compute what is missing of one script, then write its verdicts and its picture; return its rows."""
-    script = load_script(name)
-    folder = (output or PAPERS) / name.split("/")[0]
+    compute(rows_of(name), small, output or PAPERS, jobs)
+    return show(name, small, output)
+
+
+def show(name: str, small: bool = False, output: Path | None = None) -> list[dict[str, Any]]:
+    """Write the verdicts and the picture of the rows that are there; return these."""
+    script, folder = load_script(name), output or PAPERS
     picture = (output or PICTURES) / f"{name.replace('/', '-')}.png"
-    folder.mkdir(parents=True, exist_ok=True)
-    picture.parent.mkdir(parents=True, exist_ok=True)
-    stem = name.split("/")[1]
-    path = folder / f"{stem}-rows.csv"
-    _, todo = progress(script.tasks(small), path)
+    for each in (folder / name, picture):
+        each.parent.mkdir(parents=True, exist_ok=True)
+    rows, left = stored_rows(name, small, folder)
+    if left:
+        print(f"{name}: {len(left)} tasks have no rows yet")
+    if not rows:
+        return rows
+    write_verdicts(folder / f"{name}.csv", script.verdicts(rows))
+    try:
+        draw(script, rows, picture)
+    except ModuleNotFoundError:
+        print(f"{name}: no picture without matplotlib; the same command draws it where matplotlib is installed.")
+    return rows
+
+
+def compute(name: str, small: bool, folder: Path, jobs: int) -> None:
+    """Append the rows of the tasks that are left."""
+    script, path = load_script(name), folder / f"{name}-rows.csv"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    _, todo = stored_rows(name, small, folder)
     if getattr(script, "one_at_a_time", False):
         jobs = 1
     bar, began = Bar(name, len(todo)), sum(os.times()[:4])
@@ -217,14 +291,6 @@ def run(name: str, small: bool = False, output: Path | None = None, jobs: int = 
         # of this process and of its children
         seconds = sum(os.times()[:4]) - began
         print(f"{name}: {len(todo)} of {len(script.tasks(small))} tasks, {seconds:.0f} s of processor time", flush=True)
-    rows, _ = progress(script.tasks(small), path)
-    found = script.verdicts(rows)
-    write_verdicts(folder / f"{stem}.csv", found)
-    try:
-        draw(script, rows, picture)
-    except ModuleNotFoundError:
-        print(f"{name}: no picture without matplotlib; the same command draws it where matplotlib is installed.")
-    return rows
 
 
 def progress(tasks: list[dict], path: Path) -> tuple[list[dict[str, Any]], list[dict]]:

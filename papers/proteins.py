@@ -11,7 +11,8 @@ proteins of the set.
 from __future__ import annotations
 
 import numpy as np
-from experiments import cached
+from experiments import cached, normalised
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils import Bunch
 
 from multikernel import KernelStack, stack_kernels
@@ -24,6 +25,16 @@ SETS = {
     "nonplant": ("targetp2", 2732),
     "psort+": ("psort_pos_uni", 541),
     "psort-": ("psort_neg_uni", 1444),
+}
+# the sets of the papers and what stands in for them, for the lines of the tables
+LABELS = {
+    "plant": "plant (TargetP 2.0)",
+    "nonplant": "nonplant (TargetP 2.0)",
+    "psort+": "psort+ (UniProt)",
+    "psort-": "psort- (UniProt)",
+    "protein fold, public": "protein fold (public kernels of rank 27)",
+    "protein fold, recomputed": "protein fold (recomputed kernels)",
+    "leaves100": "leaves100 (for Caltech-101)",
 }
 NAMES = [f"motif {i}" for i in range(64)] + [
     "composition",
@@ -75,31 +86,18 @@ def small_set(n: int = 90, seed: int = 0) -> Bunch:
 
 def kernels(seq: np.ndarray) -> np.ndarray:
     """Return the 69 kernels, float32, each with a unit diagonal where it is not zero."""
-    S = LocalAlignment(matrix="blosum62")(seq)
-    S = S / np.sqrt(np.outer(np.diag(S), np.diag(S)))
+    S = normalised(LocalAlignment(matrix="blosum62")(seq), "cosine", dtype=float)
     found = np.empty((len(NAMES), len(seq), len(seq)), np.float32)
     for k, kernel in enumerate([*motif_kernels(), AminoAcidComposition(), Spectrum(3, alphabet="protein")]):
-        found[k] = unit(kernel(seq))
+        found[k] = normalised(kernel(seq), "cosine")
     for k, kernel in enumerate((Linear(), RBF(), RBF(factor=0.5))):
-        found[len(NAMES) - 3 + k] = unit(kernel.fit(S)(S))
+        found[len(NAMES) - 3 + k] = normalised(kernel.fit(S)(S), "cosine")
     return found
-
-
-def unit(K: np.ndarray) -> np.ndarray:
-    """Return a kernel with a unit diagonal; rows of zeros stay."""
-    diag = np.sqrt(np.maximum(np.diag(K), 0.0))
-    scale = np.divide(1.0, diag, out=np.zeros_like(diag), where=diag > 0)
-    return K * np.outer(scale, scale)
 
 
 def centred(K: np.ndarray) -> np.ndarray:
     """Return kernels centred over all samples, with a unit diagonal."""
-    found = np.empty(K.shape, np.float32)
-    for k, each in enumerate(K):
-        each = np.asarray(each, float)
-        mean = each.mean(axis=0)
-        found[k] = unit(each - mean - mean[:, None] + mean.mean())
-    return found
+    return np.array([normalised(each, "center", "cosine") for each in K])
 
 
 def folds(kind: str = "public") -> Bunch:
@@ -117,14 +115,13 @@ def folds(kind: str = "public") -> Bunch:
         for name in names:
             if f"F_{name}" in features:
                 F = features[f"F_{name}"]
-                Z = (F - F.mean(axis=0)) / np.maximum(F.std(axis=0), 1e-12)
+                Z = StandardScaler().fit_transform(F)
                 K[name] = (1.0 + Z @ Z.T) ** 2
             elif name in features:
                 # scores against all proteins, as features
-                S = np.asarray(features[name], float)
-                S = S / np.sqrt(np.outer(np.diag(S), np.diag(S)))
+                S = normalised(features[name], "cosine", dtype=float)
                 K[name] = S @ S.T
-    found = np.array([unit(K[name]) for name in names], np.float32)
+    found = np.array([normalised(K[name], "cosine") for name in names])
     return Bunch(kernels=found, names=names, y=np.asarray(data["y"]), train=data["train"], test=data["test"])
 
 

@@ -6,7 +6,7 @@ import time
 from itertools import combinations
 
 import numpy as np
-from experiments import BETTER, DIFFERS, REPRODUCED, Verdict, claim, column, mean_and_error, numbers, values
+from experiments import claim, column, mean_and_error, normalised, numbers, values
 from sklearn.svm import SVR
 
 from multikernel import MKLRegressor, stack_kernels
@@ -33,9 +33,8 @@ def work(small, frequency, draw):
     """Weights of one draw, and processor seconds of MKL and of 120 SVMs."""
     n = 120 if small else 300
     X, y = make_linear_two_sines(n, high_frequency=frequency, random_state=draw)
-    K = np.array([RBF(width=width)(X) for width in WIDTHS])
     # kernels of variance one, for both
-    K = K / (1.0 - K.mean(axis=(1, 2)))[:, None, None]
+    K = np.array([normalised(RBF(width=width)(X), "variance", dtype=float) for width in WIDTHS])
     stack, mkl = stack_kernels(K), np.inf
     # the better of two: the first fit of a process compiles
     for _ in range(2):
@@ -61,20 +60,22 @@ def verdicts(rows):
     frequencies, weights = profiles(rows)
     narrow = np.array([WIDTHS[k] for k in weights[:, :7].argmax(axis=1)])
     wide, medium = weights[:, 9], weights[:, 7:9].sum(axis=1)
-    ratio, error = mean_and_error(column(rows, "svm_seconds") / column(rows, "mkl_seconds"))
+    ratios = column(rows, "svm_seconds") / column(rows, "mkl_seconds")
+    ratio, error = mean_and_error(ratios)
     chosen = medium > 0.01
     least = frequencies[len(chosen) - np.argmin(chosen[::-1])] if not chosen.all() and chosen[-1] else frequencies[0]
     return [
-        claim("weight of width 100 (the line), least over frequencies", "chosen: width 100", f"{wide.min():.2f}",
-              wide.min() > 0.01, "not chosen at every frequency"),
-        claim("weight of widths 1 and 10 (the lower frequency), lowest to highest frequency", "chosen: width 1",
-              f"{medium[0]:.3f} to {medium[-1]:.3f}", medium.min() > 0.01,
+        claim("weight of width 100 (the line), least over frequencies", "chosen: width 100 (above 0.01)",
+              f"{wide.min():.2f}", wide.min() > 0.01, "not chosen at every frequency"),
+        claim("weight of widths 1 and 10 (the lower frequency), lowest to highest frequency",
+              "chosen: width 1 (above 0.01)", f"{medium[0]:.3f} to {medium[-1]:.3f}", medium.min() > 0.01,
               f"above 0.01 from the frequency {least:.1f} on; below it the width of the faster sine models both"),
         claim("narrow width of largest weight, lowest to highest frequency", "decreases",
               f"{narrow[0]:g} to {narrow[-1]:g}", np.all(np.diff(narrow) <= 0) and narrow[-1] < narrow[0],
               "does not decrease throughout"),
-        Verdict("time of 120 SVMs / time of MKL", f"{800 / 56:.1f}", f"{ratio:.1f}", f"{error:.1f}",
-                BETTER if ratio > 800 / 56 else REPRODUCED if ratio > 1 else DIFFERS),
+        claim("time of 120 SVMs / time of MKL", f"{800 / 56:.1f} (above 1 in every draw)", f"{ratio:.1f}",
+              ratios.min() > 1, f"the least ratio is {ratios.min():.1f}", f"{error:.1f}",
+              "the ratio itself depends on widths, C, size and solvers, which the paper does not print"),
     ]  # fmt: skip
 
 

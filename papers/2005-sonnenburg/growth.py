@@ -41,8 +41,8 @@ def verdicts(rows):
     """The exponent."""
     shown = "; ".join(f"{row['n']:,}: {1e6 * row['seconds'] / row['n']:.1f}" for row in rows)
     return [
-        note("exponent of n, first to last size", f"{exponent(rows):.2f}"),
-        note("microseconds a sample, by number of samples", shown),
+        note(f"{rows[0]['data']}: exponent of n, first to last size", f"{exponent(rows):.2f}"),
+        note(f"{rows[0]['data']}: microseconds a sample, by number of samples", shown),
     ]
 
 

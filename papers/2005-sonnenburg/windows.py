@@ -45,7 +45,7 @@ def work(small, model):
 def verdicts(rows):
     """Scores of the three models."""
     return [
-        note(f"{row['model']}: area under precision-recall, ROC; gap; processor time",
+        note(f"acceptors of C. elegans, {row['model']}: area under precision-recall, ROC; gap; processor time",
              f"{row['precision_recall']:.4f}, {row['roc']:.4f}; {row['gap']:.4f}; {row['cpu_seconds']:.0f} s")
         for row in rows
     ]  # fmt: skip

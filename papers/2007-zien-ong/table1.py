@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 import numpy as np
-from experiments import BETTER, DIFFERS, Verdict, column, note, values
+from experiments import BETTER, DIFFERS, Verdict, claim, column, normalised, note, values
 from scipy.spatial.distance import pdist, squareform
 
 from multikernel import MKLClassifier, stack_kernels
@@ -49,8 +49,7 @@ def toy(examples, classes, kernels, seed=0):
     powers = [0.5 * ((k + 1) // 2) * (-1) ** k for k in range(kernels)]
     K = np.empty((kernels, examples, examples), np.float32)
     for k, power in enumerate(powers):
-        G = np.exp(-squares / (2.0 * (2.0**power * width) ** 2))
-        K[k] = G / (1.0 - G.mean())
+        K[k] = normalised(np.exp(-squares / (2.0 * (2.0**power * width) ** 2)), "variance")
     return K, y
 
 
@@ -86,19 +85,19 @@ def verdicts(rows):
     """Our slopes against the best of the paper's, and the order of the forms."""
     found = []
     for what, paper in PAPER.items():
-        whole, last = slope(rows, "auto", what)
-        verdict, why = (BETTER, "") if whole <= min(paper) else (DIFFERS, "steeper than the best of the paper")
-        found.append(Verdict(f"slope in {what}, the best form", f"{min(paper):.1f}", f"{whole:.1f}", "", verdict, why))
-        found.append(
-            note(f"slope in {what} between the two largest sizes, where fixed costs weigh least", f"{last:.1f}")
-        )
+        best, (whole, last) = min(paper), slope(rows, "auto", what)
+        # fixed costs flatten the slope over all sizes: the last one counts too
+        verdict, why = (BETTER, "") if max(whole, last) < best else (DIFFERS, "")
+        if verdict == DIFFERS:
+            why = "steeper" if whole >= best else "steeper at the end, where fixed costs of milliseconds weigh less"
+        found.append(Verdict(f"slope in {what}, the best form; between our two largest sizes", f"{best:.1f}",
+                             f"{whole:.1f}; {last:.1f}", "", verdict, why))  # fmt: skip
     largest = max(column(rows, "size", solver="qcqp"))
     at = {each: column(rows, "seconds", solver=each, grows="examples", size=largest)[0] for each in FORMS}
     shown = ", ".join(f"{each} {seconds:.3g} s" for each, seconds in at.items())
     holds = at["silp"] < at["qcqp"] and at["qcqp"] < at["qcqp-compact"] and at["silp"] < at["silp-compact"]
-    why = "the order is not that of the paper"
-    found.append(Verdict(f"SILP before QCQP, unfolded before compact ({largest} examples)", "so", shown, "",
-                         "reproduced" if holds else DIFFERS, "" if holds else why))  # fmt: skip
+    found.append(claim(f"SILP before QCQP, unfolded before compact ({largest} examples)", "faster", shown, holds,
+                       "another order"))  # fmt: skip
     found.append(note("largest gap of all fits", f"{max(column(rows, 'gap')):.1e}"))
     return found
 

@@ -21,13 +21,14 @@ P = 30
 
 def tasks(small):
     """Every number of disjoint feature sets and repetition."""
-    sets, repetitions = ((1, 4, 30), 8) if small else (SETS, 100)
+    sets, repetitions = ((1, 4, 30), 12) if small else (SETS, 100)
     return [{"repetition": repetition, "sets": nu} for repetition in range(repetitions) for nu in sets]
 
 
 def work(small, repetition, sets):
     """Test errors of the three methods, eta chosen on the validation part, on the same kernels."""
-    n = 240 if small else 900
+    # differences at full independence show with as many samples as in a full run
+    n = 240 if small and sets < SETS[-1] else 900
     seed = 1000 * repetition + sets
     data = make_redundant_kernels(n, n_sets=sets, n_kernels=P, dtype=np.float32, random_state=seed)
     stack, y = stack_kernels(data.kernels), data.y
@@ -84,19 +85,20 @@ def verdicts(rows):
     )
     return [
         claim("l1 best at few informative kernels: l1 - the best other method in points, by nu", "below 0",
-              "; ".join(f"{nu}: {each[0]:.2f}" for nu, each in behind.items()), all(b[0] < 0 for b in behind.values()),
+              "; ".join(f"{nu}: {each[0]:.2f}" for nu, each in behind.items()),
+              all(each[0] < -2 * each[1] for each in behind.values()),
               "the mean of several copies of a set undoes their random matrices, so that the other two gain from "
               "redundancy as well", f"{max(each[1] for each in behind.values()):.2f}"),
         claim(f"l2 ahead of canonical where kernels are redundant, nu = {many[0]} to {many[-1]}: canonical - l2 in "
               "points", "above 0", f"{ahead[0]:.2f}", ahead[0] > 2 * ahead[1], "no clear difference",
               f"{ahead[1]:.2f}"),
         claim(f"canonical best at full independence, {full}: canonical - l2 in points", "below 0",
-              f"{canonical[0]:.2f}", canonical[0] < 0, "l2 is ahead", f"{canonical[1]:.2f}"),
+              f"{canonical[0]:.2f}", canonical[0] < -2 * canonical[1], "no clear difference", f"{canonical[1]:.2f}"),
         claim(f"l1 worst at full independence, {full}: l1 - canonical in points", "above 0", f"{worst[0]:.2f}",
-              worst[0] > 2 * worst[1], "no difference", f"{worst[1]:.2f}"),
-        claim("l2 never worst: its largest excess over the worse of the others, less two errors", "at most 0",
+              worst[0] > 2 * worst[1], "no clear difference", f"{worst[1]:.2f}"),
+        claim("l2 never worst: its largest excess in points over the worse of the others, less two errors", "at most 0",
               f"{above:.2f}", above <= 0, "worst at some nu"),
-        claim("all alike when every kernel has everything, nu = 1: range of errors in points", "equal",
+        claim("all alike when every kernel has everything, nu = 1: range of errors in points", "equal (within 0.5)",
               f"{spread:.2f}", spread < 0.5,
               "l1 takes few kernels, and so averages over few of the random matrices",
               f"{100 * errors[:, 0, 1].max():.2f}"),

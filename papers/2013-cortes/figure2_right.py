@@ -88,14 +88,14 @@ def verdicts(rows):
         best = METHODS[int(means[:4, i, 0].argmax())]
         gain, error = mean_and_error(column(rows, "M3K", examples=n) - column(rows, best, examples=n))
         last = n == counts[-1] and len(counts) > 1
-        why = f"so is joint MKL, {means[4, i, 0]:.1f} %: few leaves to learn 48 weights from"
+        why = f"joint MKL has {means[4, i, 0]:.1f} % as well: few leaves to learn 48 weights from"
         if last:
             why = f"all methods lie between {means[:, i, 0].min():.1f} and {means[:, i, 0].max():.1f} %"
-        found.append(claim(f"{n} examples a class: M3K - the best other method ({best}), points",
-                           "ahead" if last else "comparable: above -2", f"{gain:.1f}",
+        found.append(claim(f"leaves100, {n} examples a class: M3K - the best other method ({best}), points",
+                           "ahead (above 0)" if last else "comparable (above -2)", f"{gain:.1f}",
                            gain > 2 * error if last else gain > -2.0, why, f"{error:.2f}"))  # fmt: skip
     shown = ", ".join(f"{method} {line[-1, 0]:.1f}" for method, line in zip(METHODS, means, strict=True))
-    found.append(note(f"accuracies at {counts[-1]} examples a class", shown))
+    found.append(note(f"leaves100: accuracies at {counts[-1]} examples a class", shown))
     return found
 
 

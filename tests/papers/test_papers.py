@@ -64,14 +64,29 @@ HOLD = {
         "plain mean": {"accuracy": 50.0},
         "kernels with weight above": {"weights": "0.5 0.5"},
     },
+    "2009-ying/figure4": {"weight above 0.001, EM": {"EM weights": " ".join(["0.0145"] * 69)}},
     "2009-ying/table1": {"EM - SILP": {"MCKL-EM": 0.0}, "EM - LSR-CV": {"MCKL-EM": 0.0}},
     "2013-cortes/figure2_right": {"4 examples a class": {"M3K": 0.0}},
-    "2013-cortes/table2": {"M3K - uniform": {"m3k": 0.0}, "M3K - binarymkl": {"m3k": 0.0}},
+    "2013-cortes/figure2_left": {"M3K - uniform": {"m3k": 0.0}, "M3K - binarymkl": {"m3k": 0.0}},
     "2013-cortes/theorem2": {
         "T: largest rise": {"T": lambda row: 1.0 + row["fraction"]},
         "for one Lambda": {"per_Lambda": lambda row: row["fraction"]},
         "above the test error": {"total": -1.0},
     },
+}
+# on which of its sets such a claim does not hold in the full run
+NOT_ON = {("2009-ying/figure2", "plain mean"): "public kernels of rank 27"}
+BAD = ("claim fails", "differs")
+GOOD = ("claim holds", "reproduced", "better")
+KINDS = {*BAD, *GOOD, "near, on other data", "only ours"}
+# sets that stand in for those of the papers: a number on them is never called reproduced or better
+STAND_INS = ("TargetP", "UniProt", "protein fold", "leaves100", "Arabidopsis", "C. elegans", "samples)", "classes)")
+# scripts all of whose lines must name what stands in
+ON_OTHER_DATA = {
+    *("2005-sonnenburg/figure4", "2005-sonnenburg/windows", "2007-zien-ong/figure2", "2007-zien-ong/figure3"),
+    *("2008-kloft/figure1_right", "2009-ying/figure1", "2009-ying/figure2", "2009-ying/figure3", "2009-ying/figure4"),
+    *("2009-ying/table2", "2013-cortes/figure2_left", "2013-cortes/figure2_right", "2013-cortes/table2"),
+    "2013-cortes/table3",
 }
 
 
@@ -101,15 +116,15 @@ def test_every_script_runs_small(experiments, tmp_path, name):
     with open(tmp_path / f"{name}.csv", newline="", encoding="utf-8") as file:
         found = {row["what"]: row for row in csv.DictReader(file)}
     assert found and all(row["ours"] for row in found.values())
-    assert {row["verdict"] for row in found.values()} <= {"reproduced", "better", "differs", "only ours"}
-    assert all(row["why"] for row in found.values() if row["verdict"] == "differs")
+    assert {row["verdict"] for row in found.values()} <= KINDS
+    assert all(row["why"] for row in found.values() if row["verdict"] in BAD)
     for part, spoilt in HOLD.get(name, {}).items():
         held = [row for what, row in found.items() if part in what and row["verdict"] != "only ours"]
-        assert held and all(row["verdict"] != "differs" for row in held), held
+        assert held and all(row["verdict"] in GOOD for row in held), held
         # and the claim is one that can fail
         rows_without = [row | {key: new(row) if callable(new) else new for key, new in spoilt.items()} for row in rows]
         claims = [each for each in experiments.load_script(name).verdicts(rows_without) if part in each.what]
-        assert "differs" in {each.verdict for each in claims}, claims
+        assert {each.verdict for each in claims}.intersection(BAD), claims
     assert len((PAPERS / f"{name}.py").read_text(encoding="utf-8").splitlines()) < 150
 
 
@@ -117,15 +132,23 @@ def test_every_script_runs_small(experiments, tmp_path, name):
 def test_the_tables_are_those_of_all_rows_with_the_data_at_hand_or_not(command, experiments, monkeypatch, name):
     monkeypatch.delenv("MULTIKERNEL_DATA", raising=False)
     script = experiments.load_script(name)
-    rows, left = experiments.progress(script.tasks(small=False), PAPERS / f"{name}-rows.csv")
+    rows, left = experiments.stored_rows(name)
     assert not left
-    assert command.read_verdicts(name) == [asdict(verdict) for verdict in script.verdicts(rows)]
+    found = command.read_verdicts(name)
+    assert found == [asdict(verdict) for verdict in script.verdicts(rows)]
+    assert all(row["why"] for row in found if row["verdict"] in BAD)
+    for row in found:
+        stands_in = any(each in row["what"] for each in STAND_INS)
+        assert stands_in or name not in ON_OTHER_DATA, row
+        assert not (stands_in and row["verdict"] in ("reproduced", "better")), row
 
 
 def test_the_asserted_claims_hold_in_the_full_runs(command):
     for name, parts in HOLD.items():
-        found = [row for row in command.read_verdicts(name) if any(part in row["what"] for part in parts)]
-        assert not [row for row in found if row["verdict"] == "differs"], name
+        for part in parts:
+            found = [row for row in command.read_verdicts(name) if part in row["what"]]
+            bad = [row["what"] for row in found if row["verdict"] in BAD]
+            assert found and not [what for what in bad if NOT_ON.get((name, part), "\n") not in what], (name, part)
 
 
 def test_a_stopped_run_goes_on_where_it_was(experiments, tmp_path):
@@ -155,17 +178,39 @@ def test_the_command_lists_runs_and_refuses(command, experiments, tmp_path, caps
     command.main(["list"])
     printed = capsys.readouterr().out
     assert len(printed.splitlines()) == len(NAMES) and "section53" in printed and "(long)" in printed
-    for arguments, words in (
-        (["run", "2005-sonnenburg/figure9"], "there is no script"),
-        (["run", "2005-sonnenburg/figure2", "--small"], "--small needs --output"),
-    ):
+    for verb in ("run", "show"):
         with pytest.raises(SystemExit):
-            command.main(arguments)
-        assert words in capsys.readouterr().err
-    command.main(["run", "2005-sonnenburg/figure2", "--small", "--output", str(tmp_path)])
-    assert (tmp_path / "2005-sonnenburg" / "figure2.csv").exists()
+            command.main([verb, "2005-sonnenburg/figure9"])
+        assert "there is no script" in capsys.readouterr().err
+    command.main(["run", "2005-sonnenburg/figure2", "--small", "--output", str(tmp_path / "named")])
+    assert (tmp_path / "named" / "2005-sonnenburg" / "figure2.csv").exists()
     with pytest.raises(ValueError, match="There is no script 'figure9'"):
         experiments.load_script("figure9")
+
+
+def test_small_tables_never_stand_beside_the_full_ones(command, experiments, monkeypatch, tmp_path, capsys):
+    def written():
+        kept = [*PAPERS.glob("*/*.csv"), *(PAPERS.parent / "docs").glob("papers*"), *experiments.PICTURES.glob("*.png")]
+        return {path: path.stat().st_mtime_ns for path in kept}
+
+    before = written()
+    monkeypatch.setattr(experiments, "SMALL", tmp_path / "small")
+    command.main(["run", "2005-sonnenburg/figure2", "--small"])
+    assert (tmp_path / "small" / "2005-sonnenburg" / "figure2.csv").exists()
+    assert str(tmp_path / "small") in capsys.readouterr().out
+    assert written() == before
+
+
+def test_show_computes_nothing(command, experiments, monkeypatch, tmp_path, capsys):
+    name, other = "2009-ying/table2", "2009-ying/figure4"
+    rows = experiments.run(other, small=True, output=tmp_path)
+    assert (tmp_path / f"{name}-rows.csv").exists() and not (tmp_path / f"{other}-rows.csv").exists()
+    monkeypatch.setattr(experiments.load_script(name), "work", None)
+    (tmp_path / f"{other}.csv").unlink()
+    assert experiments.show(other, small=True, output=tmp_path) == rows
+    assert (tmp_path / f"{other}.csv").exists() and not (tmp_path / f"{name}.csv").exists()
+    assert experiments.show("2005-sonnenburg/figure2", small=True, output=tmp_path) == []
+    assert "3 tasks have no rows yet" in capsys.readouterr().out
 
 
 def test_the_page_is_what_the_tables_say(command):
@@ -178,8 +223,49 @@ def test_verdicts_on_numbers(experiments):
     near, far, ahead = (experiments.number("x", 80.0, [mean - 1, mean, mean + 1], "why") for mean in (80.5, 70, 90))
     assert [each.verdict for each in (near, far, ahead)] == ["reproduced", "differs", "better"]
     assert (near.why, far.why, ahead.why) == ("", "why", "")
-    assert experiments.number("x", 80.0, [90.0], "why", same=False).verdict == "differs"
+    other = [experiments.number("x", 80.0, [each - 1, each, each + 1], "why", same=False) for each in (80.5, 70, 90)]
+    assert [each.verdict for each in other] == ["near, on other data", "differs", "differs"]
+    # one split: 320 of 400 test samples
+    once = experiments.number("x", 78.0, experiments.hits(80.0, 400), "why")
+    assert (once.ours, once.error, once.verdict) == ("80.0", "2.00", "reproduced")
     assert experiments.mean_and_error([2.0]) == (2.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("mean", "above", "below", "words"),
+    [
+        (4.0, "claim holds", "claim holds", "a clear difference; the size differs"),
+        (8.0, "claim holds", "claim holds", "a clear difference, and the size within two errors"),
+        (1.0, "claim fails", "claim holds", "no clear difference; the size differs"),
+        (-0.5, "claim fails", "claim holds", "no clear difference; the size differs"),
+        (-2.0, "claim fails", "claim fails", "why"),
+        (-8.0, "claim fails", "claim fails", "why"),
+    ],
+)
+def test_verdicts_on_signs(experiments, mean, above, below, words):
+    differences = [mean - np.sqrt(3.0), mean, mean + np.sqrt(3.0)]
+    for kind, verdict in ((True, above), (False, below)):
+        found = experiments.sign("x", 8.0, differences, "why", above=kind)
+        assert (found.verdict, found.why) == (verdict, words if verdict == "claim holds" else "why")
+
+
+@pytest.mark.parametrize(
+    ("steps", "formula"),
+    [
+        (("variance",), lambda K: K / (np.diag(K).mean() - K.mean())),
+        (("cosine",), lambda K: K / np.sqrt(np.outer(np.diag(K), np.diag(K)))),
+        (("center",), lambda K: K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean()),
+    ],
+)
+def test_normalised_kernels_are_those_of_the_formulas_of_the_papers(experiments, steps, formula):
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    K = (1.0 + X @ X.T) ** 2
+    found = experiments.normalised(K, *steps)
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, formula(K), rtol=1e-6, atol=1e-6 * np.abs(formula(K)).max())
+    # a sample that has nothing stays without a similarity to any other
+    K[0] = K[:, 0] = 0.0
+    assert not experiments.normalised(K, "cosine")[0].any()
 
 
 def test_the_toy_of_zien_and_ong_has_widths_and_variance_of_the_paper(experiments):
