@@ -135,9 +135,12 @@ def draw(rows, figure):
         for x, name in zip(at, names, strict=True):
             paper = PAPER[name.split(",")[0]][m : m + 1]
             axes.plot([x] * len(paper), paper, "kx", label="paper" if m == 0 and name == names[0] else None)
-    axes.set_xticks(range(len(names)), [name.replace(", ", ",\n") for name in names], fontsize="small")
+    labels = [
+        label(name).replace(" (", "\n(").replace("), ", "),\n").replace("public k", "public\nk") for name in names
+    ]
+    axes.set_xticks(range(len(names)), labels, fontsize="small")
     axes.set(ylabel="accuracy (protein fold), F1 (%)", ylim=(30, 100))
     figure.legend(ncols=5, fontsize="small", loc="outside upper center")
 
 
-size = (9, 4)
+size = (10, 4)

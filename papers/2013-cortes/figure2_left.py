@@ -39,9 +39,10 @@ def draw(rows, figure):
         if method != "joint":
             printed = [paper[name][min(m, 2) + 1][0] for name in names]
             axes.plot(at, printed, "kx", label="paper" if m == 0 else None)
-    axes.set_xticks(range(len(names)), [name.replace(", ", ",\n") for name in names])
+    labels = [proteins.LABELS[name].replace(" (", "\n(") for name in names]
+    axes.set_xticks(range(len(names)), labels, fontsize="small")
     axes.set(ylabel="accuracy (%)", ylim=(30, 100))
     figure.legend(ncols=5, fontsize="small", loc="outside upper center")
 
 
-size = (9, 4)
+size = (10, 4)

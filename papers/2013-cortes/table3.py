@@ -98,7 +98,7 @@ def draw(rows, figure):
         at = np.arange(len(names)) + 0.2 * (m - 1.5)
         axes.bar(at, [column(rows, f"{method} seconds", data=name).mean() for name in names], 0.2, label=method)
         axes.plot(at, [PAPER[name][1][m] for name in names], "kx", label="paper, its machine" if m == 0 else None)
-    axes.set_xticks(range(len(names)), names)
+    axes.set_xticks(range(len(names)), [proteins.LABELS[name].replace(" (", "\n(") for name in names])
     axes.set(ylabel="seconds", yscale="log")
     figure.legend(ncols=5, fontsize="small", loc="outside upper center")
 
