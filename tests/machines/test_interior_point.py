@@ -89,6 +89,19 @@ def test_firm_entries_are_left_out_and_corrected():
     np.testing.assert_allclose(*steps, atol=1e-7)
 
 
+def test_second_order_steps_leave_out_what_the_multipliers_hold():
+    """Behind an interior-point solution no entry is on its bound, and most of them do not move all the same."""
+    X, y = data(80, 6, 8)
+    gram = DenseGram(np.exp(-0.2 * np.square(X[:, None] - X).sum(axis=2))[None])
+    machine, combined, zero = CrammerSinger(y, 100.0), gram.combined(np.ones(1)), np.zeros((80, 8))
+    a = interior_point(machine, combined, zero, zero, 1e-4 * machine.scale)
+    assert machine.free(a).mean() > 0.9
+    outputs = gram.new_outputs(a.shape)
+    outputs.update(a)
+    c = machine.curvature(combined, a, combined.apply(a), outputs)
+    assert c.H[0, 0] > 0 and (c.response != 0).sum() < 0.6 * a.size
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_the_factor_of_a_low_rank_reads_its_pivots_alone(dtype):
     X, _ = data(200, 7, 3)

@@ -163,6 +163,19 @@ def test_newton_systems_with_a_diagonal(kind, balanced):
         np.testing.assert_allclose(Z.sum(axis=0), 0.0, atol=1e-8)
 
 
+@pytest.mark.parametrize("held", [1e4, 1e8])
+def test_an_entry_that_is_held_does_not_drown_its_row(held):
+    """One entry of each row, the first one among them, hardly moves; single precision does for the others."""
+    rng = np.random.default_rng(0)
+    X, rows = rng.normal(size=(12, 3)), np.arange(12)
+    combined = HostCombined(DenseGram(np.exp(-np.square(X[:, None] - X).sum(axis=2))[None]), np.ones(1))
+    free, D, R = np.ones((12, 4), bool), np.full((12, 4), 1e-3), rng.normal(size=(1, 12, 4))
+    D[rows, rows % 4] = held
+    exact = ClassBlocksNewtonSystem(combined, free, True, D).solve(R)
+    rough = DifferencesNewtonSystem(combined, free, True, D, single=True).solve(R)
+    assert np.abs(rough - exact).max() <= 1e-3 * np.abs(exact).max()
+
+
 @pytest.mark.parametrize("balanced", [True, False])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_newton_systems_by_iterations(dtype, balanced):

@@ -73,7 +73,8 @@ class DifferencesNewtonSystem:
     ) -> None:
         self.kind = combined.precision(single, 0.0 if diagonal is None else diagonal)
         self.rows, self.c = np.flatnonzero(free.any(axis=1)), free.shape[1]
-        base = free.argmax(axis=1)
+        # the least held entry of a row: a large D_v would drown the differences to it
+        base = (free if diagonal is None else np.where(free, -diagonal, -np.inf)).argmax(axis=1)
         rest = free.copy()
         rest[np.arange(len(free)), base] = False
         self.i, self.u = np.nonzero(rest)

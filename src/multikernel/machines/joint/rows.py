@@ -30,6 +30,9 @@ _PATIENCE = 50
 # share of the change of A, times the diagonal, by which slopes move when the column sums are made zero: a guess that
 # is too small makes the row steps stop too early, and they are run again
 _SLOPE_CHANGE = 0.02
+# entries with D above this multiple of the mean diagonal are left out of the Newton system: a larger multiple makes
+# larger blocks, a smaller one leaves out entries that move
+_HELD = 10.0
 
 
 class RowMachine(Machine):
@@ -138,9 +141,9 @@ class RowMachine(Machine):
         settle_rows(a, self.upper, self.balanced)
         return a
 
-    def free(self, a: np.ndarray) -> np.ndarray:
-        """Return which entries are off their bounds, in rows with at least two of them, (n, c)."""
-        free = a < self.upper - ON_BOUND * self.C[:, None]
+    def free(self, a: np.ndarray, held: np.ndarray | bool = False) -> np.ndarray:
+        """Return which entries are off their bounds and not ``held``, in rows with at least two of them, (n, c)."""
+        free = (a < self.upper - ON_BOUND * self.C[:, None]) & ~np.asarray(held)
         return free & (free.sum(axis=1, keepdims=True) > 1)
 
     # ---- the primal problem
@@ -215,6 +218,7 @@ class RowMachine(Machine):
             low = np.where(interior, g, np.inf).min(axis=1, keepdims=True)
             held = np.subtract(g, low, out=np.zeros_like(a), where=interior)
             D = D + held / np.maximum(self.upper - a, ROUNDING * self.C[:, None])
+            free = self.free(a, D > _HELD * combined.diag.mean())
         if not free.any():
             return Curvature(np.zeros((p, p)), np.zeros(0, np.intp), np.zeros((0, c, p)), np.zeros((0, c)))
         R = np.concatenate([F, np.where(free, R, 0.0)[None]])
