@@ -85,6 +85,19 @@ def test_the_step_of_the_ball_finds_the_stationary_point_of_a_model(r):
     assert mixing.support(q)[1] == pytest.approx(beta, rel=1e-6)
 
 
+@pytest.mark.parametrize("lost", [0.0, 1e-12])
+@pytest.mark.parametrize("r", [4 / 3, 2.0])
+def test_a_kernel_without_weight_comes_back_into_the_ball(r, lost):
+    """A first a may leave a kernel without weight that is as good as the others."""
+    mixing = Ball(r)
+    beta, q, H = mixing.scale_to_boundary(np.array([1.0, 1.0, lost])), np.array([1.0, 1.0, 0.9]), 1e-3 * np.eye(3)
+    first = mixing.newton_step(beta, q, H)
+    assert 1e-3 < first[2] < 0.1
+    for _ in range(4):
+        beta = mixing.newton_step(beta, q, H)
+    assert beta == pytest.approx(mixing.support(q)[1], rel=0.05)
+
+
 def test_zero_quadratic_forms_do_no_harm():
     for mixing in (Simplex(), Ball(2.0), PlainSum()):
         zero = np.zeros(4)
@@ -187,8 +200,11 @@ def test_newton_step_of_the_ball_is_clipped_to_a_factor_of_ten():
     new = mixing.newton_step(beta, q, np.zeros((3, 3)))
     assert new[0] / new[1] == pytest.approx(np.exp(2.3) * new[0] / beta[0], rel=1e-6)
     assert new[0] == pytest.approx(new[2])
-    beta = mixing.scale_to_boundary(np.array([1e-4, 1.0, 1.0]))
-    assert mixing.newton_step(beta, np.ones(3), np.zeros((3, 3)))[0] == pytest.approx(beta[0] * np.exp(2.3), rel=1e-5)
+    for least, factor in ((0.01, np.exp(2.3)), (1e-4, 200.0)):
+        # and less than a fiftieth of the largest weight to that
+        beta = mixing.scale_to_boundary(np.array([least, 1.0, 1.0]))
+        new = mixing.newton_step(beta, np.ones(3), np.zeros((3, 3)))
+        assert new[0] / beta[0] == pytest.approx(factor, rel=0.01)
 
 
 def test_the_factor_of_ten_is_one_of_weights_on_the_boundary():

@@ -13,7 +13,9 @@ from certificates import assert_feasible, assert_objective, primal_value
 from problems import NORMS, SOLVERS, random_problem
 from reference import conic_solution
 
+from multikernel import MKLClassifier
 from multikernel.gram.dense import DenseGram
+from multikernel.kernels import RBF, Cosine, Linear, Polynomial
 from multikernel.machines import base as machines_base
 from multikernel.machines.base import Machine
 from multikernel.machines.svc import SVC
@@ -351,3 +353,23 @@ def test_newton_on_kernels_of_rank_one(C):
     assert found.status == other.status == "converged"
     assert found.upper == pytest.approx(other.upper, rel=2e-4)
     assert found.n_iter <= 60
+
+
+def test_newton_takes_no_step_that_raises_its_own_model(monkeypatch):
+    """Norms near one: steps in the logarithms of the weights are often too long, which the Hessian tells beforehand."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 4))
+    y = np.where(np.square(X[:, :2]).sum(axis=1) + 0.6 * rng.normal(size=300) > 1.5, 1.0, -1.0)
+    kernels = [*(RBF(factor=f) for f in (0.25, 0.5, 1.0, 2.0, 4.0)), Linear(), Polynomial(degree=2), Cosine()]
+    whole, falls = Ball.newton_step, []
+
+    def step(mixing, beta, q, H):
+        new = whole(mixing, beta, q, H)
+        falls.append(0.5 * float((new - beta) @ (q - H @ (new - beta))))
+        return new
+
+    monkeypatch.setattr(Ball, "newton_step", step)
+    model = MKLClassifier(kernels, norm=1.1, C=0.1).fit(X, y)
+    assert model.status_ == "converged" and model.n_iter_ <= 12
+    # without that, every other solution was thrown away
+    assert min(falls) < 0

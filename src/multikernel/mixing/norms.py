@@ -20,23 +20,29 @@ from multikernel.mixing.base import NEGLIGIBLE, Mixing
 from multikernel.mixing.cones import ConeRows
 from multikernel.mixing.simplex_qp import simplex_qp
 
+# longest step of a weight in log beta, a factor of ten; a weight below this part of the largest one may grow to that
+# part in one step, which hardly disturbs the others: from next to nothing it would take dozens of steps
+_LONGEST, _SMALL = 2.3, 0.02
+
 
 @njit(cache=True, nogil=True)
 def _step_of_norm_one(u, move, per_c, r, out):
-    """Set ``out`` to u + (move - c per_c), steps clipped to a factor of ten, with c such that exp(out) has norm one."""
+    """Set ``out`` to u + (move - c per_c), steps clipped, with c such that exp(out) has norm one."""
     low, high = -1e6, 1e6
+    small = u.max() + np.log(_SMALL)
     for _ in range(65):
         # the norm falls with c
         c = 0.5 * (low + high)
         total = 0.0
         for k in range(len(u)):
-            total += np.exp(min(r * (u[k] + min(max(move[k] - c * per_c[k], -2.3), 2.3)), 1.0))
+            step = min(max(move[k] - c * per_c[k], -_LONGEST), max(_LONGEST, small - u[k]))
+            total += np.exp(min(r * (u[k] + step), 1.0))
         if total > 1.0:
             low = c
         else:
             high = c
     for k in range(len(u)):
-        out[k] = u[k] + min(max(move[k] - high * per_c[k], -2.3), 2.3)
+        out[k] = u[k] + min(max(move[k] - high * per_c[k], -_LONGEST), max(_LONGEST, small - u[k]))
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -154,7 +160,7 @@ class Ball(Mixing):
         """Newton on log q_k - (r - 1) log beta_k = const, in u = log beta.
 
         The linear system is ((r - 1) I + 2 diag(1/q) H diag(beta)) du = log q - (r - 1) u - c, with c found
-        by dividing an interval so that the norm stays one; steps are clipped to a factor of ten. With
+        by dividing an interval so that the norm stays one; steps are clipped. With
         S = diag(sqrt(beta / q)) the matrix (r - 1) I + 2 S H S is positive definite, and its system has the solution
         S^-1 diag(beta) du. The equation above then gives du, that of small weights as well.
         """

@@ -46,6 +46,8 @@ _PROGRESS = 0.7
 _FALL = 0.02
 # weight that kernels dropped in error get back together: more disturbs the others, less takes more steps to grow
 _BACK = 0.02
+# most halvings of a step that raises its own model of J: they take no time beside an inner solution
+_HALVINGS = 5
 # the other method
 _REST = Alternating(patience=2)
 
@@ -170,19 +172,23 @@ class Newton(Solver):
             # the inner problem is the whole one, and its optimum at most the loss of zero coefficients
             point.solve(0.3 * state.tol * min(point.certificate.size, machine.scale))
             return
-        curvature, newton_step, part = (
-            cast(HasCurvature, machine).curvature, cast(HasNewtonStep, mixing).newton_step, state.part,
-        )  # fmt: skip
+        curvature, newton_step = cast(HasCurvature, machine).curvature, cast(HasNewtonStep, mixing).newton_step
         try:
             c = curvature(point.combined, point.a, point.f, point.outputs, rough=gap > _SINGLE)
-            # the quadratic model is minimised over beta + part (B - beta): below one, no weight is set to zero at once
-            move = part * (newton_step(point.beta, point.q, part * c.H) - point.beta)
+            for _ in range(_HALVINGS):
+                part = state.part
+                # the model is minimised over beta + part (B - beta): below one, no weight is set to zero at once
+                move = part * (newton_step(point.beta, point.q, part * c.H) - point.beta)
+                fall = 0.5 * float(move @ (point.q - c.H @ move))
+                if fall >= 0.0:
+                    break
+                # a step in the logarithms of the weights may be too long for the quadratic model
+                state.part *= 0.5
         except np.linalg.LinAlgError:
             # no ridge makes the system one that can be solved
             point.set_weights(mixing.closed_form(point.beta, point.q))
             point.solve(accuracy)
             return
-        fall = 0.5 * float(move @ (point.q - c.H @ move))
         # so exact that the fall of J can be compared with that of the model
         finer = min(max(0.25 * fall, 0.01 * accuracy), accuracy)
         if point.certificate.relative > 1.0:
