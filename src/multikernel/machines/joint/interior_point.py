@@ -27,6 +27,13 @@ _FIRM = 2.0
 _ERROR = 1e-4
 
 
+def kept_factor(combined: Combined, n_classes: int) -> np.ndarray | None:
+    """Return what `low_rank_factor` does, found once for a combined kernel."""
+    if "factor" not in combined.cache:
+        combined.cache["factor"] = low_rank_factor(combined, n_classes)
+    return combined.cache["factor"]
+
+
 def low_rank_factor(combined: Combined, n_classes: int) -> np.ndarray | None:
     """Return G of shape (n, r) with K = GG' by a pivoted Cholesky factorisation; None where class blocks take less.
 
@@ -148,7 +155,7 @@ class InteriorPoint:
         self.machine, self.combined, self.b = machine, combined, b
         # of kernels that are almost zero the size at which a slope of one moves coefficients by their cost
         self.mean = max(float(combined.diag.mean()), 1.0 / float(machine.C.max()))
-        self.G = low_rank_factor(combined, machine.n_classes) if machine.separable else None
+        self.G = kept_factor(combined, machine.n_classes) if machine.separable else None
         # the squared hinge has no bound at the sample's own class: a slack of one there, which does not change
         upper, self.held = machine.upper, np.isfinite(machine.upper)
         g = machine.derivatives(machine.off_bounds(a))[0] - f - b

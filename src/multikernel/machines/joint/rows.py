@@ -20,7 +20,7 @@ from multikernel.gram.base import Outputs
 from multikernel.gram.combined import Combined
 from multikernel.machines.base import BIASES, FLOOR, ON_BOUND, PENALTY, ROUNDING, Curvature, Machine
 from multikernel.machines.joint.hinge_loops import CONVERGED, NEEDS_ROWS, bias_system, project_rows, settle_rows
-from multikernel.machines.joint.interior_point import interior_point
+from multikernel.machines.joint.interior_point import interior_point, kept_factor
 from multikernel.machines.joint.newton_systems import ClassBlocksNewtonSystem, DifferencesNewtonSystem
 
 # row steps of a partial solve for each step asked for: more of them cost row steps and save passes over the kernels
@@ -193,6 +193,9 @@ class RowMachine(Machine):
         # a start of zero is further away than its gap says
         before = rows.gap(a) if a.any() else np.inf
         new, gap = rows.solve(accuracy, before)
+        if gap > accuracy and not (self.separable and kept_factor(combined, self.n_classes) is not None):
+            # once more: without a factor of low rank Newton's method takes longer than these row steps
+            new, gap = rows.solve(accuracy, gap)
         if gap <= accuracy:
             return new
         if gap < before:
