@@ -102,6 +102,15 @@ def test_second_order_steps_leave_out_what_the_multipliers_hold():
     assert c.H[0, 0] > 0 and (c.response != 0).sum() < 0.6 * a.size
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_second_order_steps_keep_what_the_loss_alone_makes_stiff(seed):
+    """Squared hinge at small costs: the own entries curve much more than the kernel, and move all the same."""
+    X, y = data(120, 4, 4, seed)
+    kernels = [RBF(factor=factor) for factor in (0.25, 0.5, 1.0, 2.0, 4.0)]
+    steps = [MKLClassifier(kernels, loss="squared_hinge", C=C, tol=1e-5).fit(X, y).n_iter_ for C in (0.02, 0.03)]
+    assert max(steps) <= 9
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_the_factor_of_a_low_rank_reads_its_pivots_alone(dtype):
     X, _ = data(200, 7, 3)

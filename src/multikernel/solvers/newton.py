@@ -28,7 +28,7 @@ from typing import cast
 
 import numpy as np
 
-from multikernel.certificate import Best, Certificate
+from multikernel.certificate import ROUNDING, Best, Certificate
 from multikernel.machines.base import HasCurvature, HasPartialSolve
 from multikernel.mixing.base import HasNewtonStep
 from multikernel.mixing.norms import Ball, Simplex
@@ -175,20 +175,22 @@ class Newton(Solver):
         curvature, newton_step = cast(HasCurvature, machine).curvature, cast(HasNewtonStep, mixing).newton_step
         try:
             c = curvature(point.combined, point.a, point.f, point.outputs, rough=gap > _SINGLE)
-            for _ in range(_HALVINGS):
-                part = state.part
+            for part in state.part * 0.5 ** np.arange(_HALVINGS):
                 # the model is minimised over beta + part (B - beta): below one, no weight is set to zero at once
                 move = part * (newton_step(point.beta, point.q, part * c.H) - point.beta)
                 fall = 0.5 * float(move @ (point.q - c.H @ move))
-                if fall >= 0.0:
+                if fall >= -ROUNDING * point.certificate.size:
                     break
                 # a step in the logarithms of the weights may be too long for the quadratic model
-                state.part *= 0.5
+            else:
+                raise np.linalg.LinAlgError("Every second-order step raises its own model.")
         except np.linalg.LinAlgError:
-            # no ridge makes the system one that can be solved
+            # also where no ridge makes the system one that can be solved
             point.set_weights(mixing.closed_form(point.beta, point.q))
             point.solve(accuracy)
+            state.expected = 0.0
             return
+        state.part = float(part)
         # so exact that the fall of J can be compared with that of the model
         finer = min(max(0.25 * fall, 0.01 * accuracy), accuracy)
         if point.certificate.relative > 1.0:

@@ -27,11 +27,11 @@ _FIRM = 2.0
 _ERROR = 1e-4
 
 
-def kept_factor(combined: Combined, n_classes: int) -> np.ndarray | None:
-    """Return what `low_rank_factor` does, found once for a combined kernel."""
-    if "factor" not in combined.cache:
-        combined.cache["factor"] = low_rank_factor(combined, n_classes)
-    return combined.cache["factor"]
+def kept_factor(machine, combined: Combined) -> np.ndarray | None:
+    """Return `low_rank_factor`, found once for a combined kernel; None where each class has a kernel of its own."""
+    if machine.separable and "factor" not in combined.cache:
+        combined.cache["factor"] = low_rank_factor(combined, machine.n_classes)
+    return combined.cache.get("factor")
 
 
 def low_rank_factor(combined: Combined, n_classes: int) -> np.ndarray | None:
@@ -49,7 +49,8 @@ def low_rank_factor(combined: Combined, n_classes: int) -> np.ndarray | None:
     for r in range(most + 1):
         pivot = int(np.argmax(left))
         if left[pivot] <= enough and r:
-            return G[:, :r]
+            # not a view, which would keep the columns that were not needed
+            return G[:, :r].copy()
         if r == most or left[pivot] <= enough:
             break
         row = combined.apply(np.eye(1, n, pivot)[0])
@@ -155,7 +156,7 @@ class InteriorPoint:
         self.machine, self.combined, self.b = machine, combined, b
         # of kernels that are almost zero the size at which a slope of one moves coefficients by their cost
         self.mean = max(float(combined.diag.mean()), 1.0 / float(machine.C.max()))
-        self.G = kept_factor(combined, machine.n_classes) if machine.separable else None
+        self.G = kept_factor(machine, combined)
         # the squared hinge has no bound at the sample's own class: a slack of one there, which does not change
         upper, self.held = machine.upper, np.isfinite(machine.upper)
         g = machine.derivatives(machine.off_bounds(a))[0] - f - b

@@ -13,6 +13,8 @@ multipliers: the references have no biases, or leave them to a general solver.
 
 from __future__ import annotations
 
+from operator import itemgetter
+
 import numpy as np
 from scipy.linalg import LinAlgError
 
@@ -30,8 +32,8 @@ _PATIENCE = 50
 # share of the change of A, times the diagonal, by which slopes move when the column sums are made zero: a guess that
 # is too small makes the row steps stop too early, and they are run again
 _SLOPE_CHANGE = 0.02
-# entries with D above this multiple of the mean diagonal are left out of the Newton system: a larger multiple makes
-# larger blocks, a smaller one leaves out entries that move
+# entries that their multipliers hold by more than this multiple of the mean diagonal are left out of the Newton system:
+# a larger multiple makes larger blocks, a smaller one leaves out entries that move
 _HELD = 10.0
 
 
@@ -193,9 +195,9 @@ class RowMachine(Machine):
         # a start of zero is further away than its gap says
         before = rows.gap(a) if a.any() else np.inf
         new, gap = rows.solve(accuracy, before)
-        if gap > accuracy and not (self.separable and kept_factor(combined, self.n_classes) is not None):
+        if gap > accuracy and kept_factor(self, combined) is None:
             # once more: without a factor of low rank Newton's method takes longer than these row steps
-            new, gap = rows.solve(accuracy, gap)
+            new, gap = min((new, gap), rows.solve(accuracy, gap), key=itemgetter(1))
         if gap <= accuracy:
             return new
         if gap < before:
@@ -220,8 +222,8 @@ class RowMachine(Machine):
             g = R - self.biases_of(a, f) if self.balanced else R
             low = np.where(interior, g, np.inf).min(axis=1, keepdims=True)
             held = np.subtract(g, low, out=np.zeros_like(a), where=interior)
-            D = D + held / np.maximum(self.upper - a, ROUNDING * self.C[:, None])
-            free = self.free(a, D > _HELD * combined.diag.mean())
+            held /= np.maximum(self.upper - a, ROUNDING * self.C[:, None])
+            D, free = D + held, self.free(a, held > _HELD * combined.diag.mean())
         if not free.any():
             return Curvature(np.zeros((p, p)), np.zeros(0, np.intp), np.zeros((0, c, p)), np.zeros((0, c)))
         R = np.concatenate([F, np.where(free, R, 0.0)[None]])
