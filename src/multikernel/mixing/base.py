@@ -18,6 +18,8 @@ from multikernel.mixing.cones import ACCURACY, ConeRows
 
 # weights below this fraction of the largest are set to zero: rounding of second-order steps and interior-point methods
 NEGLIGIBLE = 1e-9
+# weight that a kernel gets back at once where it was dropped in error: more disturbs the others, less takes more steps
+BACK = 0.02
 # relative distance of its two bounds at which a programme over weights or cuts counts as solved
 SOLVED = 1e-9
 

@@ -16,33 +16,33 @@ import numpy as np
 from numba import njit
 from scipy.linalg.lapack import dposv
 
-from multikernel.mixing.base import NEGLIGIBLE, Mixing
+from multikernel.mixing.base import BACK, NEGLIGIBLE, Mixing
 from multikernel.mixing.cones import ConeRows
 from multikernel.mixing.simplex_qp import simplex_qp
-
-# longest step of a weight in log beta, a factor of ten; a weight below this part of the largest one may grow to that
-# part in one step, which hardly disturbs the others: from next to nothing it would take dozens of steps
-_LONGEST, _SMALL = 2.3, 0.02
 
 
 @njit(cache=True, nogil=True)
 def _step_of_norm_one(u, move, per_c, r, out):
-    """Set ``out`` to u + (move - c per_c), steps clipped, with c such that exp(out) has norm one."""
+    """Set ``out`` to u + (move - c per_c), with c such that exp(out) has norm one.
+
+    Steps are clipped to a factor of ten; but a small weight may grow to the part BACK of the largest one, which hardly
+    disturbs the others: from next to nothing it would take dozens of steps.
+    """
     low, high = -1e6, 1e6
-    small = u.max() + np.log(_SMALL)
+    small = u.max() + np.log(BACK)
     for _ in range(65):
         # the norm falls with c
         c = 0.5 * (low + high)
         total = 0.0
         for k in range(len(u)):
-            step = min(max(move[k] - c * per_c[k], -_LONGEST), max(_LONGEST, small - u[k]))
+            step = min(max(move[k] - c * per_c[k], -2.3), max(2.3, small - u[k]))
             total += np.exp(min(r * (u[k] + step), 1.0))
         if total > 1.0:
             low = c
         else:
             high = c
     for k in range(len(u)):
-        out[k] = u[k] + min(max(move[k] - high * per_c[k], -_LONGEST), max(_LONGEST, small - u[k]))
+        out[k] = u[k] + min(max(move[k] - high * per_c[k], -2.3), max(2.3, small - u[k]))
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -30,7 +30,7 @@ import numpy as np
 
 from multikernel.certificate import ROUNDING, Best, Certificate
 from multikernel.machines.base import HasCurvature, HasPartialSolve
-from multikernel.mixing.base import HasNewtonStep
+from multikernel.mixing.base import BACK, HasNewtonStep
 from multikernel.mixing.norms import Ball, Simplex
 from multikernel.problem import Point
 from multikernel.solvers.alternating import Alternating, AlternatingState
@@ -44,10 +44,6 @@ _SINGLE = 1e-3
 _PROGRESS = 0.7
 # part of the gap by which J falls in a step with progress, where the bounds have not come closer
 _FALL = 0.02
-# weight that kernels dropped in error get back together: more disturbs the others, less takes more steps to grow
-_BACK = 0.02
-# most halvings of a step that raises its own model of J: they take no time beside an inner solution
-_HALVINGS = 5
 # the other method
 _REST = Alternating(patience=2)
 
@@ -92,7 +88,7 @@ class Newton(Solver):
     close : float
         The same as ``handover`` on a device, where a partial solution moves all coefficients and is almost a whole one.
     patience : int
-        Steps without progress before the other method takes over.
+        Steps without progress before the other method takes over; lengths tried of a step that raises its own model.
     """
 
     requires = ("machine.curvature", "mixing.newton_step")
@@ -139,7 +135,7 @@ class Newton(Solver):
             if state.rest is None or state.waited == self.patience:
                 state.rest = _REST.take_over(state.memory, state.tol)
                 # its steps would leave at zero what second-order ones have dropped
-                point.set_weights(point.problem.mixing.reactivate(point.beta, point.q, _BACK))
+                point.set_weights(point.problem.mixing.reactivate(point.beta, point.q, BACK))
             lower = _REST.step(point, state.rest, certificate).lower
         return Step(self._judge(point, state, max(certificate.lower, lower)), state.memory.cuts.mix)
 
@@ -175,17 +171,15 @@ class Newton(Solver):
         curvature, newton_step = cast(HasCurvature, machine).curvature, cast(HasNewtonStep, mixing).newton_step
         try:
             c = curvature(point.combined, point.a, point.f, point.outputs, rough=gap > _SINGLE)
-            for part in state.part * 0.5 ** np.arange(_HALVINGS):
+            for part in state.part * 0.5 ** np.arange(self.patience):
                 # the model is minimised over beta + part (B - beta): below one, no weight is set to zero at once
                 move = part * (newton_step(point.beta, point.q, part * c.H) - point.beta)
                 fall = 0.5 * float(move @ (point.q - c.H @ move))
                 if fall >= -ROUNDING * point.certificate.size:
                     break
                 # a step in the logarithms of the weights may be too long for the quadratic model
-            else:
-                raise np.linalg.LinAlgError("Every second-order step raises its own model.")
         except np.linalg.LinAlgError:
-            # also where no ridge makes the system one that can be solved
+            # no ridge makes the system one that can be solved
             point.set_weights(mixing.closed_form(point.beta, point.q))
             point.solve(accuracy)
             state.expected = 0.0
@@ -196,7 +190,7 @@ class Newton(Solver):
         if point.certificate.relative > 1.0:
             # far away J falls with a small weight like its reciprocal, and a second-order step only doubles the weight
             grows = np.where(move > 0, point.q, 0.0)
-            least = _BACK * grows / max(grows.sum(), np.finfo(float).tiny)
+            least = BACK * grows / max(grows.sum(), np.finfo(float).tiny)
             move = mixing.scale_to_boundary(np.maximum(point.beta + move, least)) - point.beta
         # the coefficients after the weights moved, to first order; close to the optimum with their own Newton step
         a = point.a.copy()

@@ -21,8 +21,9 @@ from scipy.linalg import LinAlgError, cho_solve
 from multikernel.gram.combined import RIDGES, Combined
 from multikernel.machines.base import FLOOR, MOST_FACTORISATIONS, TO_BOUNDARY, inner_gap
 
-# entries with D above this multiple of the mean diagonal are firm: more of them make smaller blocks and more iterations
-_FIRM = 2.0
+# entries that are held by more than this multiple of the mean diagonal are firm, and left out of class blocks: more of
+# them make smaller blocks, more iterations here, and second-order steps that leave out entries that move
+FIRM = 2.0
 # relative error of a step: a larger one saves iterations of conjugate gradients and costs steps
 _ERROR = 1e-4
 
@@ -195,7 +196,7 @@ class InteriorPoint:
         if self.G is not None:
             system = LowRankSystem(self.G, D, machine.balanced)
         else:
-            firm = D > _FIRM * self.mean
+            firm = D > FIRM * self.mean
             held = np.where(firm, 1.0 / (self.combined.diag[:, None] + D), 0.0)
             system = machine.blocks(self.combined, ~firm, machine.balanced, D, held)
         left = gradient - self.f - self.b - self.t[:, None] - Z

@@ -22,7 +22,7 @@ from multikernel.gram.base import Outputs
 from multikernel.gram.combined import Combined
 from multikernel.machines.base import BIASES, FLOOR, ON_BOUND, PENALTY, ROUNDING, Curvature, Machine
 from multikernel.machines.joint.hinge_loops import CONVERGED, NEEDS_ROWS, bias_system, project_rows, settle_rows
-from multikernel.machines.joint.interior_point import interior_point, kept_factor
+from multikernel.machines.joint.interior_point import FIRM, interior_point, kept_factor
 from multikernel.machines.joint.newton_systems import ClassBlocksNewtonSystem, DifferencesNewtonSystem
 
 # row steps of a partial solve for each step asked for: more of them cost row steps and save passes over the kernels
@@ -32,9 +32,6 @@ _PATIENCE = 50
 # share of the change of A, times the diagonal, by which slopes move when the column sums are made zero: a guess that
 # is too small makes the row steps stop too early, and they are run again
 _SLOPE_CHANGE = 0.02
-# entries that their multipliers hold by more than this multiple of the mean diagonal are left out of the Newton system:
-# a larger multiple makes larger blocks, a smaller one leaves out entries that move
-_HELD = 10.0
 
 
 class RowMachine(Machine):
@@ -223,7 +220,7 @@ class RowMachine(Machine):
             low = np.where(interior, g, np.inf).min(axis=1, keepdims=True)
             held = np.subtract(g, low, out=np.zeros_like(a), where=interior)
             held /= np.maximum(self.upper - a, ROUNDING * self.C[:, None])
-            D, free = D + held, self.free(a, held > _HELD * combined.diag.mean())
+            D, free = D + held, self.free(a, held > FIRM * combined.diag.mean())
         if not free.any():
             return Curvature(np.zeros((p, p)), np.zeros(0, np.intp), np.zeros((0, c, p)), np.zeros((0, c)))
         R = np.concatenate([F, np.where(free, R, 0.0)[None]])

@@ -23,9 +23,9 @@ from multikernel.machines.joint.loss_loops import MULTINOMIAL, loss_of_excess
 
 # factor of mu when a smoothed problem is solved: a smaller one takes fewer problems, of more steps each
 SHRINK = 0.1
-# longest first step of a smoothed problem, as a multiple of mu, and how much longer the next may be after a whole step
-# of that length: longer ones are cut back by the line search, shorter ones are many
-_REACH, _GROWTH = 30.0, 3.0
+# longest first step of a smoothed problem, as a multiple of mu; after a whole step of that length the next one may be
+# longer by 1 / SHRINK. Longer ones are cut back by the line search, shorter ones are many
+_REACH = 30.0
 
 
 def joint_biases(
@@ -203,5 +203,5 @@ def _smoothed_newton(D, C, y, kind, sigma, margin, enough):
             continue
         b = b + t * d
         if far:
-            reach = _GROWTH * reach if t == 1.0 else _REACH
+            reach = reach / SHRINK if t == 1.0 else _REACH
     return best
