@@ -20,7 +20,6 @@ PACKAGE = Path(multikernel.__file__).parent
 # lowest room first; a new room takes its place here
 ROOMS = (
     "threads",
-    "interrupts",
     "losses",
     "gram",
     "mixing",

@@ -10,13 +10,12 @@ from itertools import islice
 import numpy as np
 
 from multikernel.certificate import STALL, Best, Model
-from multikernel.interrupts import is_interrupt
 from multikernel.machines.base import BIASES
 from multikernel.problem import Point, Problem, Start
 from multikernel.solution import CONVERGED, INTERRUPTED, MAX_ITER, SETTLED, STALLED, Solution
 from multikernel.solvers import Solver, choose_solver
 from multikernel.solvers.base import iterate
-from multikernel.threads import single_threaded_blas
+from multikernel.threads import is_interrupt, single_threaded_blas
 
 
 def solve(

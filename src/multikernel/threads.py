@@ -1,4 +1,4 @@
-"""A team of plain threads for compiled loops that release the interpreter lock.
+"""A team of plain threads for compiled loops that release the interpreter lock; and Ctrl-C, which these may hide.
 
 Work is split by the caller into independent calls; nothing spins while it waits, so the team can be mixed freely
 with BLAS threads and with processes started by joblib.
@@ -7,16 +7,18 @@ with BLAS threads and with processes started by joblib.
 from __future__ import annotations
 
 import os
+import signal
 from _thread import allocate_lock, start_new_thread
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache, partial
 from itertools import pairwise
 from operator import call
 from queue import SimpleQueue
 from threading import RLock
+from types import FrameType
 from typing import Any
 from weakref import ref
 
@@ -209,3 +211,47 @@ class Team:
             return [(0, n)] if n else []
         cuts = n // grain * np.arange(1, parts) // parts * grain
         return list(pairwise([0, *cuts.tolist(), n]))
+
+
+def is_interrupt(error: BaseException | None) -> bool:
+    """Whether Ctrl-C is behind an error: Numba returns a result all the same, which Python reports as a SystemError."""
+    while isinstance(error, SystemError):
+        error = error.__cause__
+    return isinstance(error, KeyboardInterrupt)
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Raise KeyboardInterrupt where Ctrl-C has come, whatever became of it inside: another error, or none at all."""
+    heard: list[int] = []
+    before = signal.getsignal(signal.SIGINT)
+
+    def hear(number: int, frame: FrameType | None) -> None:
+        assert callable(before)
+        try:
+            before(number, frame)
+        except BaseException as error:
+            if isinstance(error, KeyboardInterrupt):
+                heard.append(number)
+            # at once, since an error that comes while the context is left ends it before its last lines
+            if signal.getsignal(signal.SIGINT) is hear:
+                signal.signal(signal.SIGINT, before)
+            raise
+
+    try:
+        # some programs ignore Ctrl-C
+        if callable(before):
+            # a ValueError: only the main thread of the main interpreter gets Ctrl-C, and may set handlers
+            with suppress(ValueError):
+                signal.signal(signal.SIGINT, hear)
+        yield
+    except Exception as error:
+        if heard or is_interrupt(error):
+            raise KeyboardInterrupt from error
+        raise
+    finally:
+        # a handler that the program has set meanwhile stays
+        if signal.getsignal(signal.SIGINT) is hear:
+            signal.signal(signal.SIGINT, before)
+    if heard:
+        raise KeyboardInterrupt

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import typer
 
-from multikernel.interrupts import interruptible
+from multikernel.threads import interruptible
 
 app = typer.Typer(
     help="Multiple kernel learning with a certificate.", no_args_is_help=True, rich_markup_mode="markdown",

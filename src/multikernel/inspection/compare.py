@@ -28,9 +28,9 @@ from multikernel.gram.storage import storage_dtype
 from multikernel.inspection.comparison import Comparison
 from multikernel.inspection.methods import TASKS, choose_task, did_you_mean, learned, make_methods, takes_stack
 from multikernel.inspection.records import Records, fingerprint
-from multikernel.interrupts import interruptible
 from multikernel.kernels.bank import KernelBank, take_rows
 from multikernel.kernels.base import is_integer
+from multikernel.threads import interruptible
 from multikernel.training.prepare import as_numbers
 
 # Samples of each class in the fit before the first timing: enough for three folds within three folds, few to be quick.

@@ -30,12 +30,11 @@ from sklearn.utils.validation import _num_samples
 from multikernel.estimators.splits import Split
 from multikernel.estimators.validation import Samples, kept_samples
 from multikernel.gram.storage import default_limit, parse_bytes, storage_dtype
-from multikernel.interrupts import interruptible
 from multikernel.kernels.bank import KernelBank, compute_tiles
 from multikernel.kernels.base import as_kernel
 from multikernel.kernels.spec import expand_entries
 from multikernel.solution import INTERRUPTED
-from multikernel.threads import Team
+from multikernel.threads import Team, interruptible
 from multikernel.training.checkpoint import Checkpoint, checkpointed
 from multikernel.training.core import Fit, Prepared, Settings
 from multikernel.training.expansion import evaluate_together

@@ -24,13 +24,12 @@ from multikernel.gram.slices import gather, gather_with_product
 from multikernel.gram.soundness import examine
 from multikernel.gram.stack import KernelStack
 from multikernel.gram.storage import TorchStorage, choose_storage, row_budget, storage_dtype
-from multikernel.interrupts import interruptible
 from multikernel.kernels.bank import KernelBank, compute_tiles, take_rows
 from multikernel.kernels.fitted_normalizer import FittedNormalizer
 from multikernel.kernels.inputs import alone, is_frame, is_numeric
 from multikernel.kernels.normalize import learn_normalizer
 from multikernel.kernels.table import as_samples
-from multikernel.threads import ROWS, Team
+from multikernel.threads import ROWS, Team, interruptible
 from multikernel.training.core import Prepared, Settings, Source
 from multikernel.training.expansion import ComputedExpansion
 from multikernel.training.featured import DIVIDING, prepare_features, takes_features

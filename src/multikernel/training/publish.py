@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from multikernel.gram.base import Gram
-from multikernel.training.core import Fit, Prepared, Target
+from multikernel.training.core import Fit, Prepared
 from multikernel.training.expansion import Expansion, Term, make_term, needs_all
 from multikernel.training.featured import FeatureSource
 
@@ -84,7 +84,7 @@ def publish(fit: Fit) -> Model:
         column[rows] = solution.dual_coef
         columns.append(column.reshape(n, -1))
         weight = None if prepared.weight is None else prepared.weight[rows]
-        gram = None if target.classes is None else gram_of(target, whole)
+        gram = None if target.classes is None else target.classes.products(whole)
         if hasattr(solution.outputs, "contributions"):
             # samples in partitions: the workers sum over them
             shares.append(solution.outputs.contributions(solution.weights, weight))
@@ -151,12 +151,6 @@ def in_units(values: Mapping[str, Any], fixed: bool, unit: float) -> dict[str, A
     if "history" in values:
         out["history"] = {**values["history"], **in_units(values["history"], fixed, unit)}
     return out
-
-
-def gram_of(target: Target, whole: Gram) -> Gram:
-    """Return the kernels of one problem, from those on all samples."""
-    gram = whole if target.samples is None else whole.take_samples(target.samples)
-    return gram if target.classes is None else target.classes.products(gram)
 
 
 def expand(

@@ -187,7 +187,8 @@ class Classification:
                     f"classes and the loss {self.loss!r}. Got 'joint' instead, which goes with the losses by name and "
                     "their objects."
                 )
-            require_losses(self.owner, machine, "labels", "divide the 'loss', or 'C', by a large number")
+            if not machine.scale <= _LARGEST_LOSS:
+                raise _too_large(self.owner, machine, "labels", "divide the 'loss', or 'C', by a large number")
             machine = on_features(machine, prepared.gram) if prepared.gram.kind == "features" else machine
             targets.append(
                 Target(machine, mixing_for(self.norm), name, self.fit_intercept, samples, products, unit=unit)
@@ -340,18 +341,18 @@ class Regression:
                 f"{self.owner} with loss={self.loss!r} takes one target. Got y of shape {self.y.shape}: use "
                 "loss='squared', sklearn.multioutput.MultiOutputRegressor or one fit for each."
             )
-        require_losses(self.owner, machine, "targets", "divide y by a number of the size of the largest")
+        if not machine.scale <= _LARGEST_LOSS:
+            raise _too_large(self.owner, machine, "targets", "divide y by a number of the size of the largest")
         machine = on_features(machine, prepared.gram) if prepared.gram.kind == "features" else machine
         return [Target(machine, mixing_for(self.norm), "regression", self.fit_intercept, unit=unit)]
 
 
-def require_losses(owner: str, machine: Machine, targets: str, advice: str) -> None:
-    """Refuse losses at outputs of zero whose sum overflows float64, or nearly; ``advice`` says what to do."""
-    if not machine.scale <= _LARGEST_LOSS:
-        raise ValueError(
-            f"The {targets} of {owner} must have losses at zero, times 'C' and the sample weights, that sum to at most "
-            f"{_LARGEST_LOSS:.0e}: float64 cannot work with larger ones. Got {machine.scale:.0e}: {advice}."
-        )
+def _too_large(owner: str, machine: Machine, targets: str, advice: str) -> ValueError:
+    """Return the error for losses at outputs of zero whose sum overflows float64, or nearly."""
+    return ValueError(
+        f"The {targets} of {owner} must have losses at zero, times 'C' and the sample weights, that sum to at most "
+        f"{_LARGEST_LOSS:.0e}: float64 cannot work with larger ones. Got {machine.scale:.0e}: {advice}."
+    )
 
 
 def one_problem(

@@ -10,14 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from multikernel.interrupts import is_interrupt
 from multikernel.problem import Problem, Start
 from multikernel.solution import INTERRUPTED, Solution
 from multikernel.solve import solve
-from multikernel.threads import single_threaded_blas
+from multikernel.threads import is_interrupt, single_threaded_blas
 from multikernel.training.core import Fit, Prepared, Settings, Starts, Target, Targets
 from multikernel.training.progress import progress
-from multikernel.training.publish import expand, gram_of, in_units
+from multikernel.training.publish import expand, in_units
 from multikernel.training.repair import repaired_if_met
 
 # exponent of two of the largest k(x, x) from which on kernels are divided by it: one view more against other numbers
@@ -78,7 +77,9 @@ def train(prepared: Prepared, targets: Targets, settings: Settings, starts: Star
 
 def _solve(prepared: Prepared, target: Target, start: Start | None, settings: Settings, interrupted: bool) -> Solution:
     """Solve one problem; after an interruption it keeps its start."""
-    problem = Problem(gram_of(target, prepared.gram), target.machine, target.mixing)
+    gram = prepared.gram if target.samples is None else prepared.gram.take_samples(target.samples)
+    gram = gram if target.classes is None else target.classes.products(gram)
+    problem = Problem(gram, target.machine, target.mixing)
     if start is not None:
         start = replace(start, weights=target.mixing.make_feasible(start.weights))
     shown = progress(settings.verbose, settings.tol, target.label) if settings.verbose else nullcontext()

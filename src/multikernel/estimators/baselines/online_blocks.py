@@ -33,8 +33,8 @@ from multikernel.estimators.baselines.online_loops import (
 )
 from multikernel.gram.base import Gram
 from multikernel.gram.dense import AffineForm, DenseGram
-from multikernel.interrupts import interruptible
 from multikernel.kernels.base import BLOCK_BYTES, ROUNDING
+from multikernel.threads import interruptible
 
 
 @dataclass(frozen=True)

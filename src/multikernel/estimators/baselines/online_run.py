@@ -20,9 +20,9 @@ from scipy.optimize import minimize_scalar
 
 from multikernel.certificate import ROUNDING, Certificate
 from multikernel.estimators.baselines.online_blocks import Blocks, Coefficients
-from multikernel.interrupts import interruptible
 from multikernel.solution import CONVERGED, INTERRUPTED, MAX_ITER, SETTLED
 from multikernel.solve import Recorder
+from multikernel.threads import interruptible
 from multikernel.training.checkpoint import Checkpoint
 
 # a predictor is evaluated when the epochs have grown by this factor: after each of the first hundred, then more rarely,

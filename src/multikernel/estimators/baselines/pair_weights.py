@@ -21,11 +21,10 @@ from sklearn.utils import check_random_state
 from multikernel.estimators.baselines.messages import Tell
 from multikernel.estimators.baselines.pair_draws import AllPairs, DrawnPairs, draw_pairs
 from multikernel.estimators.baselines.weights import KernelWeights, shares
-from multikernel.interrupts import interruptible
 from multikernel.kernels.base import is_integer, is_real
 from multikernel.solution import INTERRUPTED, MAX_ITER
 from multikernel.solve import Recorder
-from multikernel.threads import RUN
+from multikernel.threads import RUN, interruptible
 
 # pairs that "auto" draws for each sample: more are nearer to all pairs, and take longer
 _PAIRS = 40

@@ -28,9 +28,8 @@ from multikernel.estimators.validation import (
     require_that,
 )
 from multikernel.gram.base import Gram
-from multikernel.interrupts import interruptible
 from multikernel.solution import CONVERGED, INTERRUPTED
-from multikernel.threads import BLOCK_BYTES, resolve_threads, single_threaded_blas
+from multikernel.threads import BLOCK_BYTES, interruptible, resolve_threads, single_threaded_blas
 from multikernel.training.core import Settings
 from multikernel.training.mixture import SPARSE, Mixture, combined_kernel, linear_coefficients, make_mixture
 from multikernel.training.prepare import prepare
