@@ -36,7 +36,7 @@ HOLD = {
         "narrow width": {"weights": "1 0 0 0 0 0 0 0 0 0"},
         "120 SVMs": {"mkl_seconds": 1e6},
     },
-    "2005-sonnenburg/figure4": {"weight of the AG": {"weights": EVEN}, "pyrimidine tract": {"weights": EVEN}},
+    "2005-sonnenburg/figure4": {"pyrimidine tract": {"weights": EVEN}},
     "2005-sonnenburg/section53": {"letters, n =": {"gap": 0.5}},
     "2007-zien-ong/figure2": {
         "3 noise kernels": {"mkl": 50.0},
@@ -68,15 +68,17 @@ HOLD = {
     "2009-ying/figure4": {"weight above 0.001, EM": {"EM weights": " ".join(["0.0145"] * 69)}},
     "2009-ying/table1": {"EM - SILP": {"MCKL-EM": 0.0}, "EM - LSR-CV": {"MCKL-EM": 0.0}},
     "2013-cortes/figure2_right": {"4 examples a class": {"M3K": 0.0}},
-    "2013-cortes/figure2_left": {"M3K - uniform": {"m3k": 0.0}, "M3K - binarymkl": {"m3k": 0.0}},
+    "2013-cortes/figure2_left": {"M3K - uniform": {"m3k": 0.0}, "M3K - BinaryMKL": {"m3k": 0.0}},
     "2013-cortes/theorem2": {
         "T: largest rise": {"T": lambda row: 1.0 + row["fraction"]},
         "for one Lambda": {"per_Lambda": lambda row: row["fraction"]},
-        "above the test error": {"total": -1.0},
     },
 }
 # on which of its sets such a claim does not hold in the full run
-NOT_ON = {("2009-ying/figure2", "plain mean"): "public kernels of rank 27"}
+NOT_ON = {
+    ("2009-ying/figure2", "plain mean"): ("public kernels of rank 27",),
+    ("2013-cortes/figure2_left", "M3K - BinaryMKL"): ("nonplant", "public kernels of rank 27"),
+}
 BAD = ("claim fails", "differs")
 GOOD = ("claim holds", "reproduced", "better")
 KINDS = {*BAD, *GOOD, "near, on other data", "only ours"}
@@ -149,7 +151,9 @@ def test_the_asserted_claims_hold_in_the_full_runs(command):
         for part in parts:
             found = [row for row in command.read_verdicts(name) if part in row["what"]]
             bad = [row["what"] for row in found if row["verdict"] in BAD]
-            assert found and not [what for what in bad if NOT_ON.get((name, part), "\n") not in what], (name, part)
+            known = NOT_ON.get((name, part), ())
+            assert len(bad) < len(found) and all(any(each in what for what in bad) for each in known), (name, part)
+            assert not [what for what in bad if not any(each in what for each in known)], (name, part)
 
 
 def test_a_stopped_run_goes_on_where_it_was(experiments, tmp_path):
