@@ -15,7 +15,7 @@ METHODS = ("uniform", "binarymkl", "joint", "m3k")
 # where the paper finds M3K clearly better than BinaryMKL, and why ours may not be
 CLEAR = {
     "nonplant": "on these proteins BinaryMKL is ahead of the uniform combination, in the paper it is behind",
-    "protein fold, public": "at rank 27 joint MKL is no better than BinaryMKL either; with the recomputed kernels it is",
+    "protein fold, public": "at rank 27 joint MKL is no better than BinaryMKL either, with recomputed kernels it is",
     "protein fold, recomputed": "kernels recomputed from the sequences",
 }
 

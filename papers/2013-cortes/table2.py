@@ -12,10 +12,11 @@ from multikernel.estimators.baselines import BinaryMKLWeights
 
 title = "Table 2: several classes, biological sets"
 compared = """TargetP 2.0 and UniProt's bacterial proteins with 69 kernels from their sequences stand in for four
-sets (papers/proteins.py). Protein fold has the paper's 694 proteins, with the public kernels, which we take for the
-paper's cut to rank 27, and with kernels recomputed from the sequences. Ten random splits at the paper's fractions; kernels centred, then of unit diagonal, over all
-samples; C in {0.5, 1, 2, 4, 8, 16} and, for M3K, gamma0 in {0, 0.5, 0.9, 1} of the largest margin by three folds.
-All methods train the same machine (Crammer and Singer's without biases). Joint MKL (gamma0 free) is added."""
+sets (papers/proteins.py). Protein fold has the paper's 694 proteins, with the public kernels, which seem to be the
+paper's cut to rank 27, and with kernels recomputed from the sequences. Ten random splits at the paper's fractions;
+kernels centred, then of unit diagonal, over all samples; C in {0.5, 1, 2, 4, 8, 16} and, for M3K, gamma0 in {0, 0.5,
+0.9, 1} of the largest margin by three folds. All methods train the same machine (Crammer and Singer's without
+biases). Joint MKL (gamma0 free) is added."""
 # fraction for training; accuracy and deviation of uniform, BinaryMKL and M3K
 PAPER = {
     "plant": (0.5, (86.9, 1.7), (90.1, 1.4), (91.2, 1.5)),
