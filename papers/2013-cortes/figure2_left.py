@@ -33,7 +33,7 @@ def verdicts(rows):
         ahead = m3k - column(rows, "joint", data=name)
         gain, error = mean_and_error(ahead)
         same = f"the same accuracy in {np.sum(np.abs(ahead) < 1e-9)} of {len(ahead)} splits"
-        found.append(claim(f"{label}: M3K - joint, points", "at least as good (not below 0)", f"{gain:.1f}",
+        found.append(claim(f"{label}: M3K - joint MKL, points", "at least as good (not below 0)", f"{gain:.1f}",
                            gain >= -error, f"{same}; gamma0 = 0, which is joint MKL, was among the choices, and three "
                            "folds did not always take it", standard_error(ahead), same))  # fmt: skip
     return found
