@@ -112,6 +112,15 @@ def hits(percent: float, n: int) -> np.ndarray:
     return np.repeat([100.0, 0.0], [right, n - right])
 
 
+def two_errors(first: float, second: float, n: int) -> float:
+    """Return two standard errors of the difference of two percentages of n samples, counted as independent.
+
+    >>> two_errors(50.0, 50.0, 200)
+    10.0
+    """
+    return float(2.0 * np.sqrt((first * (100.0 - first) + second * (100.0 - second)) / n))
+
+
 def mean_and_error(values: Any) -> tuple[float, float]:
     """Return the mean and its standard error (zero for one value).
 

@@ -139,3 +139,10 @@ def task(name: str, small: bool = False, centre: bool = False, **options: int) -
     key = "-".join(["proteins", name, *(f"{key}{value}" for key, value in sorted(options.items()))])
     K = cached(key, lambda: kernels(data.seq))
     return stack_kernels(cached(f"{key}-centred", lambda: centred(K)) if centre else K, names=NAMES), data.y
+
+
+def name_largest(ax, weights: np.ndarray) -> None:
+    """Write the name of the kernel of largest weight beside its bar."""
+    k = int(np.argmax(weights))
+    if len(weights) == len(NAMES):
+        ax.annotate(f"{k}: {NAMES[k]}", (k, 0.8 * weights[k]), (-6, 0), textcoords="offset points", ha="right")

@@ -17,9 +17,12 @@ compared = """The paper says that this size was solved, with string kernels made
 Weighted degree kernels split by degree, d = 1, ..., 20, on splice42 (windows of 42 letters around splice sites,
 acceptors and donors together) and on generated sequences of 200 letters; hinge loss, norm 1, relative duality gap
 1e-2, explicit features, one thread. Bars of this project: 8 minutes and 4 GiB on splice42 at C = 1, 25 minutes and 8
-GiB with 200 letters."""
+GiB with 200 letters. The same sentence names 10,000 examples and 550 kernels: a fit of that size, with Gaussian
+kernels, is measured in [Hundreds of kernels](many.md)."""
 one_at_a_time = True
 long = True
+# stand in for the data of the paper
+LABELS = {"splice42": "splice42 (windows of three species)", "dna": "dna (generated sequences)"}
 # minutes and GiB
 BARS = {("splice42", 1.0): (8, 4.0), ("dna", 1.0): (25, 8.0)}
 
@@ -71,7 +74,7 @@ def verdicts(rows):
     """Whether each size was solved, and within the bars."""
     found = []
     for row in rows:
-        name = f"{row['data']}, {row['letters']} letters, n = {row['n']:,}, C = {row['C']:g}"
+        name = f"{LABELS[row['data']]}, {row['letters']} letters, n = {row['n']:,}, C = {row['C']:g}"
         shown = f"gap {row['gap']:.4f} in {row['cpu_seconds']:.0f} s, {row['peak_gib']:.1f} GiB"
         found.append(claim(name, "solved (gap at most 0.01)", shown, row["gap"] <= 1e-2, f"ended as {row['status']}"))
         if (row["data"], row["C"]) in BARS:
@@ -90,6 +93,6 @@ def draw(rows, figure):
     axes = figure.subplots()
     for row in rows:
         weights = np.array(row["weights"].split(), float)
-        axes.plot(1 + np.arange(len(weights)), weights, "o-", ms=3, label=f"{row['data']}, C = {row['C']:g}")
-    axes.set(xlabel="degree", ylabel="weight")
+        axes.plot(1 + np.arange(len(weights)), weights, "o-", ms=3, label=f"{LABELS[row['data']]}, C = {row['C']:g}")
+    axes.set(xlabel="degree", ylabel="weight", xticks=[1, 5, 10, 15, 20])
     axes.legend()

@@ -73,11 +73,12 @@ def verdicts(rows):
         difference = column(rows, "mkl", noise=noise) - column(rows, "sum", noise=noise)
         gain, error = mean_and_error(difference)
         paper, holds, why = "above 0", gain > 2 * error, "no clear difference"
+        many = f"{noise} noise kernel{'s' if noise != 1 else ''}"
         if not noise:
             paper, holds = "0 (within two errors, or half a point)", abs(gain) <= max(2 * error, 0.5)
             why = f"one kernel alone reaches {single.max():.1f} %, the sum {mean:.1f} %, MKL {mkl:.1f} %: most of its "
             why += "weight is on that one"
-        found.append(claim(f"{DATA}, {noise} noise kernels: MKL - sum, points", paper, f"{gain:.2f}", holds, why,
+        found.append(claim(f"{DATA}, {many}: MKL - sum, points", paper, f"{gain:.2f}", holds, why,
                            standard_error(difference)))  # fmt: skip
     weights = np.mean([numbers(each) for each in column(rows, "weights", noise=0)], axis=0)
     near = int((single > single.max() - 2.0).sum())
@@ -99,10 +100,11 @@ def draw(rows, figure):
     weights = np.array([numbers(each) for each in column(rows, "weights", noise=0)])
     axes["single"].bar(range(7), single.mean(axis=0), yerr=single.std(axis=0))
     for key, colour, label in (("mkl", "tab:red", "MKL"), ("sum", "tab:green", "plain sum")):
-        axes["single"].axhline(column(rows, key, noise=0).mean(), color=colour)
+        axes["single"].axhline(column(rows, key, noise=0).mean(), color=colour, label=label)
         line = np.array([mean_and_error(column(rows, key, noise=noise)) for noise in values(rows, "noise")])
         axes["noise"].errorbar(values(rows, "noise"), *line.T, color=colour, marker="o", capsize=2, label=label)
     axes["single"].set(ylim=(max(0, single.min() - 5), 100), ylabel="accuracy (%)", xticks=[])
+    axes["single"].legend(title="all seven", fontsize="small", loc="lower right")
     axes["weights"].bar(list(KERNELS), weights.mean(axis=0), yerr=weights.std(axis=0))
     axes["weights"].tick_params(axis="x", rotation=60, labelsize="small")
     axes["weights"].set(ylabel="weight")

@@ -96,7 +96,8 @@ def draw(rows, figure):
     for name in names:
         weights = np.mean([numbers(each) for each in column(rows, "weights", data=name)], axis=0)
         axes[name].bar(range(len(weights)), weights)
-        axes[name].set(xlabel="kernel", ylabel="mean weight", title=name)
+        axes[name].set(xlabel="kernel", ylabel="mean weight", title=proteins.LABELS[name])
+        proteins.name_largest(axes[name], weights)
 
 
 size = (9, 6)

@@ -16,7 +16,7 @@ to be had: promoters of Arabidopsis without TATA box in their place (promoters_c
 200), of which 3000 are the pool for training, 1000 for tuning, 2000 for testing. Five kernels of unit diagonal:
 weighted degree with shift around the start, spectra of order 4 before and after it, and linear kernels on smoothed
 shares of G or C and of A or G in place of energies and angles. eta in {2^-2.5, ..., 2^2.5}, ten draws of the
-training samples."""
+training samples. The paper claims that l2 is ahead of canonical at all sizes but its largest."""
 METHODS = ("l1", "l2", "canonical")
 SIZES = (100, 200, 400, 800, 1600)
 COSTS = tuple(2.0 ** np.arange(-2.5, 3.0, 0.5))
@@ -87,8 +87,8 @@ def table(rows):
 
 def verdicts(rows):
     """The order of the three methods at every size."""
-    found = []
-    for n in values(rows, "size"):
+    found, sizes = [], values(rows, "size")
+    for n in sizes:
         l1, l2, canonical = (column(rows, method, size=n) for method in METHODS)
         for what, difference in (
             ("l2 - l1", l2 - l1),
@@ -101,8 +101,12 @@ def verdicts(rows):
                 why += ": two of these five kernels are weak, and l1 gives them little weight"
             if abs(gain) <= 2 * error:
                 why = "no clear difference"
-            found.append(claim(f"Arabidopsis promoters, {n} for training: {what}, points of AUC", "above 0",
-                               f"{gain:.2f}", gain > 2 * error, why, f"{error:.2f}"))  # fmt: skip
+            line = f"Arabidopsis promoters, {n} for training: {what}, points of AUC"
+            # of its largest size the paper claims nothing
+            if what == "l2 - canonical" and len(sizes) > 1 and n == max(sizes):
+                found.append(note(f"{line} (our largest size)", f"{gain:.2f}", f"{error:.2f}"))
+                continue
+            found.append(claim(line, "above 0", f"{gain:.2f}", gain > 2 * error, why, f"{error:.2f}"))
     weights = [np.mean([numbers(w) for w in column(rows, f"{method} weights")], axis=0) for method in ("l1", "l2")]
     shown = "; ".join(", ".join(f"{each:.2f}" for each in line) for line in weights)
     found.append(note("Arabidopsis promoters: mean weights of l1; l2 (start, before, after, GC, AG)", shown))

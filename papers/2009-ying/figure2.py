@@ -6,7 +6,7 @@ import warnings
 
 import numpy as np
 import proteins
-from experiments import average, claim, column, hits, mean_and_error, note, numbers, values
+from experiments import average, claim, column, note, numbers, two_errors, values
 from sklearn.exceptions import ConvergenceWarning
 
 from multikernel import MKLClassifier, MKLClassifierCV, stack_kernels
@@ -16,10 +16,14 @@ title = "Figure 2: protein folds, single kernels, weights and 2000 iterations"
 compared = """Kernels and splits of table2: public kernels of rank 27, and kernels recomputed from the sequences.
 Single kernels and their plain mean have their own mu by three folds; the EM-type iteration runs up to 2000 times (it
 ends earlier where its duality gap vanishes in double precision), at the mu that table2 chooses (1) and at smaller
-ones, where the paper expects sparser weights."""
+ones, where the paper expects sparser weights. There is one split, and the rows do not say which proteins were right:
+a lead counts where it is over two standard errors of a difference of independent counts, more than need be, because
+all methods share the test proteins. By this rule the paper's own leads, 3.7 to 6.8 points, would not count."""
 COSTS = 10.0 ** np.arange(-2, 7)
 PROMINENT = ("C", "V", "SW1", "SW2")
 MUS = (1.0, 0.1, 0.01)
+LABELS = {kind: proteins.LABELS.get(f"protein fold, {kind}", "generated proteins") for kind in ("public", "recomputed",
+          "small")}  # fmt: skip
 
 
 def tasks(small):
@@ -71,43 +75,39 @@ def work(small, kind, part):
 
 def ahead(what, paper, em, other, tested, name=""):
     """Return the verdict on the accuracy of EM and another one, on one split."""
-    error, gain = mean_and_error(hits(em, tested))[1], em - other
-    apart = f"{'ahead' if gain > 0 else 'behind'} by {abs(gain) * tested / 100:.0f} of {tested} test proteins"
-    shown = f"{em:.1f}, {other:.1f}{name}"
-    return claim(f"{what}, accuracy", f"{paper} (ahead by over one error)", shown, gain > error,
-                 f"{apart}, on one split", f"{error:.1f}", f"{apart}, on one split")  # fmt: skip
+    gain, asked = em - other, two_errors(em, other, tested)
+    apart = f"{'behind' if gain < 0 else 'ahead'} by {abs(gain) * tested / 100:.0f} of {tested} test proteins"
+    return claim(f"{what}, accuracy", f"{paper} (ahead by over {asked:.1f})", f"{em:.1f}, {other:.1f}{name}",
+                 gain > asked, f"no clear lead: {apart}, on one split", "", f"{apart}, on one split")  # fmt: skip
 
 
 def verdicts(rows):
     """What the four panels show."""
     found = []
     for kind in values(rows, "kind"):
-        single = column(rows, "accuracy", kind=kind, part="single")
-        names = column(rows, "name", kind=kind, part="single")
+        single, names = (column(rows, key, kind=kind, part="single") for key in ("accuracy", "name"))
         mus = [part for part in values(rows, "part") if part not in ("single", "uniform")]
         uniform = column(rows, "accuracy", kind=kind, part="uniform")[0]
         paths = {mu: [numbers(each) for each in column(rows, "weights", kind=kind, part=mu)] for mu in mus}
         accuracy = column(rows, "accuracy", kind=kind, part=mus[0])
         steps, last = column(rows, "step", kind=kind, part=mus[0]), paths[mus[0]][-1]
         order = names[np.argsort(-last)]
-        half = paths[mus[0]][int(np.argmin(np.abs(steps - steps[-1] / 2)))]
+        middle = int(np.argmin(np.abs(steps - steps[-1] / 2)))
         counts = {mu: int((path[-1] > 1e-3).sum()) for mu, path in paths.items()}
         top = ", ".join(f"{name} {weight:.2f}" for name, weight in zip(order[:4], np.sort(last)[::-1], strict=False))
-        label = proteins.LABELS.get(f"protein fold, {kind}", "generated proteins")
-        tested = 30 if kind == "small" else 383
-        best = f" ({names[single.argmax()]})"
+        label, best, tested = LABELS[kind], f" ({names[single.argmax()]})", 30 if kind == "small" else 383
         found += [
             ahead(f"{label}: EM and the best single kernel", "EM first", accuracy[-1], single.max(), tested, best),
             ahead(f"{label}: EM and the plain mean of the kernels", "74.15, 70.49", accuracy[-1], uniform, tested),
             claim(f"{label}: the most prominent kernels", f"{', '.join(PROMINENT)} (3 of them)", top,
                   len(set(PROMINENT) & set(order[:4])) >= 3,
-                  "kernels of rank 27, their order recovered" if kind == "public"
+                  "view names recovered by us, rank 27" if kind == "public"
                   else "other features and alignments than the paper's"),
-            claim(f"{label}: change of the weights in the second half of {steps[-1]} iterations",
-                  "converged (below 0.02)", f"{np.abs(last - half).sum():.1e}", np.abs(last - half).sum() < 0.02,
-                  "still moving"),
-            claim(f"{label}: accuracy from the middle to the end", "stable (within 1 point)",
-                  f"{accuracy[-5]:.1f} to {accuracy[-1]:.1f}", abs(accuracy[-5] - accuracy[-1]) < 1.0, "still moving"),
+            note(f"{label}: change of the weights from iteration {steps[middle]} to {steps[-1]}, where it ends",
+                 f"{np.abs(last - paths[mus[0]][middle]).sum():.1e}"),
+            claim(f"{label}: accuracy at iteration {steps[middle]} of {steps[-1]} and at the end",
+                  "stable (within 1 point)", f"{accuracy[middle]:.1f}, {accuracy[-1]:.1f}",
+                  abs(accuracy[middle] - accuracy[-1]) < 1.0, "still moving"),
             claim(f"{label}: kernels with weight above 0.001, mu = {', '.join(f'{mu:g}' for mu in mus)}",
                   "fewer at smaller mu", ", ".join(str(counts[mu]) for mu in mus),
                   all(np.diff([counts[mu] for mu in mus]) <= 0) and counts[mus[-1]] < counts[mus[0]], "not fewer"),
@@ -119,29 +119,28 @@ def verdicts(rows):
 
 def draw(rows, figure):
     """Draw the four panels for each kind of kernels."""
-    kinds = values(rows, "kind")
-    axes = figure.subplots(len(kinds), 4, squeeze=False)
-    for line, kind in zip(axes, kinds, strict=True):
+    axes = figure.subplots(len(values(rows, "kind")), 4, squeeze=False)
+    for line, kind in zip(axes, values(rows, "kind"), strict=True):
         names, mu = column(rows, "name", kind=kind, part="single"), values(rows, "part")[2]
         accuracy, steps = (column(rows, key, kind=kind, part=mu) for key in ("accuracy", "step"))
         weights = np.array([numbers(each) for each in column(rows, "weights", kind=kind, part=mu)])
         line[0].bar(names, column(rows, "accuracy", kind=kind, part="single"))
         line[0].axhline(accuracy[-1], color="tab:red", label="EM")
         line[0].axhline(column(rows, "accuracy", kind=kind, part="uniform")[0], color="black", ls="-.", label="mean")
-        # a kernel has the colour of its bar
         colours = [f"C{k % 10}" if k < 10 else ("black", "0.6")[k % 2] for k in range(len(names))]
         line[1].bar(names, weights[-1], color=colours)
-        for path, colour in zip(weights.T, colours, strict=True):
-            line[2].semilogx(steps, path, color=colour)
+        for k, (path, colour) in enumerate(zip(weights.T, colours, strict=True)):
+            # the colours of the second panel
+            line[2].semilogx(steps, path, color=colour, label=names[k] if k in (10, 11) else None)
+        line[2].legend(fontsize="small")
         line[3].semilogx(steps, accuracy)
-        line[0].set(ylabel=f"{kind}: accuracy (%)", title="each kernel alone")
+        line[0].set(ylabel=f"{LABELS[kind]}\naccuracy (%)".replace("d (", "d\n("), title="each kernel alone")
         titles = {"weights": "weight", "weights as EM goes on": "weight", "accuracy as EM goes on": "accuracy (%)"}
         for ax, (title, label) in zip(line[1:], titles.items(), strict=True):
             ax.set(ylabel=label, title=title)
-        for ax in line[:2]:
-            ax.tick_params(axis="x", rotation=90, labelsize="small")
-        for ax in line[2:]:
-            ax.set(xlabel="iteration")
+        for bars, path in zip(line[:2], line[2:], strict=True):
+            bars.tick_params(axis="x", rotation=90, labelsize="small")
+            path.set(xlabel="iteration")
     figure.legend(*axes[0, 0].get_legend_handles_labels(), ncols=2, loc="outside upper left", fontsize="small")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import proteins
 from experiments import claim, column, load_script, note, numbers, standard_error, values
 
 title = "Figure 4: weights on psort"
@@ -36,11 +37,12 @@ def verdicts(rows):
 
 def draw(rows, figure):
     """Draw the mean weights with their standard deviations over the splits."""
-    shown = weights_of(rows, "EM")
+    shown, label = weights_of(rows, "EM"), load_script(rows_of).label
     axes = figure.subplots(len(shown), 1, squeeze=False, sharex=True)[:, 0]
     for ax, (name, w) in zip(axes, shown.items(), strict=True):
         ax.bar(range(w.shape[1]), w.mean(axis=0), yerr=w.std(axis=0))
-        ax.set_title(name, fontsize="small")
+        ax.set_title(label(name), fontsize="small")
+        proteins.name_largest(ax, w.mean(axis=0))
         ax.set(ylabel="weight")
     axes[-1].set(xlabel="kernel")
 

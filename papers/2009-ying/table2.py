@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import proteins
-from experiments import average, claim, column, hits, mean_and_error, note, number, standard_error, values
+from experiments import average, claim, column, hits, mean_and_error, note, number, standard_error, two_errors, values
 from sklearn.metrics import f1_score
 from sklearn.model_selection import GridSearchCV, StratifiedShuffleSplit
 
@@ -18,7 +18,7 @@ UniProt's bacterial proteins with 69 kernels from the sequences (papers/proteins
 ambiguous proteins (460 and 1252) and with 81 and 144 that have several locations (81 and 192 in the paper). mu = C
 in {0.01, ..., 10^6}, for RKDA lambda in {10^-6, 10^-4, ..., 100}, by three folds; kernels of unit diagonal (folds) or
 variance one (psort). The exact optimum by our default solver in place of the EM-type iteration, which has the same
-limit."""
+limit. On the one split of protein folds, a lead counts as in figure2."""
 PAPER = {"protein fold": (74.15, 67.36, 68.40, 70.49), "psort+": (93.34, 93.8, 93.83), "psort-": (96.61, 96.1, 96.49)}
 METHODS = ("EM", "SVM", "RKDA", "uniform")
 FOLDS = ("protein fold, public", "protein fold, recomputed")
@@ -84,13 +84,12 @@ def fold_verdicts(name, rows, why):
     paper, ours = PAPER["protein fold"], {method: column(rows, method, data=name)[0] for method in METHODS}
     found = [number(f"{label(name)}, {method}", value, hits(ours[method], TESTED), why, digits=2, same=False)
              for method, value in zip(METHODS, paper, strict=True)]  # fmt: skip
-    error = mean_and_error(hits(ours["EM"], TESTED))[1]
     for k, other in enumerate(METHODS[1:], 1):
-        gain = ours["EM"] - ours[other]
+        gain, least = ours["EM"] - ours[other], two_errors(ours["EM"], ours[other], TESTED)
         apart = f"{abs(gain) * TESTED / 100:.0f} of {TESTED} test proteins apart, on one split"
-        asked = f"{paper[0] - paper[k]:.1f} (ahead by over one error)"
-        found.append(claim(f"{label(name)}: EM - {other}, points", asked, f"{gain:.1f}", gain > error, apart,
-                           f"{error:.1f}", apart))  # fmt: skip
+        no = f"no clear lead: {apart}"
+        asked = f"{paper[0] - paper[k]:.1f} (ahead by over {least:.1f})"
+        found.append(claim(f"{label(name)}: EM - {other}, points", asked, f"{gain:.1f}", gain > least, no, "", apart))
     return found
 
 
@@ -117,7 +116,7 @@ def verdicts(rows):
     found = []
     for name in values(rows, "data"):
         if name in FOLDS:
-            found += fold_verdicts(name, rows, "kernels of rank 27 or recomputed ones, not the paper's")
+            found += fold_verdicts(name, rows, "kernels of rank 27" if "public" in name else "recomputed kernels")
         else:
             found += psort_verdicts(name, rows, "other proteins and kernels than the paper's")
     return found

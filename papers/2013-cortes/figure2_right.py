@@ -106,6 +106,7 @@ def draw(rows, figure):
     for method, line in zip(METHODS, means, strict=True):
         # M3K and joint MKL coincide
         dashes = "--" if method == "M3K" else "-"
-        axes.errorbar(counts, *line.T, marker="o", ms=3, capsize=2, ls=dashes, label=method)
+        label = "joint MKL" if method == "joint" else method
+        axes.errorbar(counts, *line.T, marker="o", ms=3, capsize=2, ls=dashes, label=label)
     axes.set(xlabel="training examples a class", ylabel="accuracy (%)", xticks=counts)
     axes.legend()

@@ -15,10 +15,13 @@ from multikernel.kernels import rbf_family
 title = "Table 1: two classes, splice and spambase"
 compared = """1000 examples, five folds, 7 or 8 Gaussian kernels, gamma0 of M3K the largest feasible one, C in
 {0.1, 1, 10, 100} by three inner folds. The paper refers to an earlier one for columns and widths and prints neither:
-its accuracies agree with unchanged columns, spambase unscaled and splice's letters numbered 1 to 4 (coding 'paper');
-with scaled columns and one column for each letter and place (coding 'better') all methods gain. The paper calls its
-spread a standard error in the caption and a standard deviation in the text."""
+its accuracies agree best with raw columns, spambase unscaled and splice's letters numbered 1 to 4. We chose these
+because they agree, so that no number on them is called reproduced. With scaled columns (on splice: one column for
+each letter and place) all methods gain. The paper calls its spread a standard error in the caption and a standard
+deviation in the text."""
 METHODS = ("uniform", "alignf", "joint", "m3k")
+SHOWN = {"uniform": "uniform", "alignf": "alignf", "joint": "joint MKL", "m3k": "M3K"}
+CODINGS = {"paper": "raw columns", "better": "scaled columns"}
 # accuracy in percent, and the number that the paper prints after it
 PAPER = {
     "splice": {"uniform": (84.8, 2.20), "alignf": (86.1, 1.28), "joint": (84.9, 2.63), "m3k": (86.3, 0.75)},
@@ -77,14 +80,15 @@ def verdicts(rows):
     found = []
     for name in values(rows, "data"):
         for coding in values(rows, "coding"):
-            where = {"data": name, "coding": coding}
+            where, label = {"data": name, "coding": coding}, f"{name}, {CODINGS[coding]}"
             best = {method: column(rows, method, **where) for method in METHODS}
             if coding == "paper":
                 why = "columns and widths of the earlier paper are not known"
                 for method, (mean, spread) in PAPER[name].items():
-                    found.append(number(f"{name}, {method}", mean, best[method], why, spread))
+                    found.append(number(f"{label} chosen to agree, {SHOWN[method]}", mean, best[method], why,
+                                        spread, same=False))  # fmt: skip
             for other in ("uniform", "joint"):
-                what, gain = f"{name}, coding '{coding}': M3K - {other}, points", best["m3k"] - best[other]
+                what, gain = f"{label}: M3K - {SHOWN[other]}, points", best["m3k"] - best[other]
                 if coding == "paper":
                     paper = PAPER[name]["m3k"][0] - PAPER[name][other][0]
                     apart = np.ptp([each.mean() for each in best.values()])
@@ -102,10 +106,10 @@ def draw(rows, figure):
     for m, method in enumerate(METHODS):
         ours = np.array([mean_and_error(column(rows, method, data=name, coding=coding)) for name, coding in groups])
         at = np.arange(len(groups)) + 0.18 * (m - 1.5)
-        axes.bar(at, ours[:, 0], 0.18, yerr=ours[:, 1], label=method)
+        axes.bar(at, ours[:, 0], 0.18, yerr=ours[:, 1], label=SHOWN[method])
         for x, (name, coding) in zip(at, groups, strict=True):
             if coding == "paper":
                 axes.plot(x, PAPER[name][method][0], "kx", label="paper" if m == 0 and name == "splice" else None)
-    axes.set_xticks(range(len(groups)), [f"{name}, {coding}" for name, coding in groups])
+    axes.set_xticks(range(len(groups)), [f"{name},\n{CODINGS[coding]}" for name, coding in groups])
     axes.set(ylabel="accuracy (%)", ylim=(max(0, min(min(row[m] for m in METHODS) for row in rows) - 5), 100))
     figure.legend(ncols=5, fontsize="small", loc="outside upper center")

@@ -32,6 +32,12 @@ PAPER = {
 # the online methods stop after their passes, by design
 warnings.filterwarnings("ignore", message=".*(OBSCURE|UFOMKL)Classifier reached max_iter")
 METHODS = ("M3K", "BinaryMKL", "OBSCURE", "UFO-MKL")
+# why one of the first three may be as fast as UFO-MKL
+REASONS = (
+    "our M3K with the largest margin is one fit on fixed weights",
+    "BinaryMKL has few pairs of samples",
+    "our OBSCURE makes no more passes than UFO-MKL",
+)
 
 
 def tasks(small):
@@ -78,13 +84,15 @@ def verdicts(rows):
     for name in values(rows, "data"):
         ours = np.array([column(rows, f"{method} seconds", data=name).mean() for method in METHODS])
         paper = np.array(PAPER[name][1])
-        texts = [", ".join(f"{each:.3g}" for each in times[:3] / times[3]) for times in (paper, ours)]
-        why, label = "our M3K with the largest margin is one fit on fixed weights", proteins.LABELS[name]
+        slower, needed = ours[:3] / ours[3], np.minimum(1.5, paper[:3] / paper[3])
+        texts = [", ".join(f"{each:.3g}" for each in times) for times in (paper[:3] / paper[3], slower)]
+        label = proteins.LABELS[name]
         found.append(claim(f"{label}: times of M3K, BinaryMKL, OBSCURE over that of UFO-MKL",
-                           f"{texts[0]} (all above 1)", texts[1], np.all(ours[:3] > ours[3]), why))  # fmt: skip
+                           f"{texts[0]} (all above 1.5, or the paper's)", texts[1], np.all(slower > needed),
+                           "; ".join(REASONS[k] for k in np.flatnonzero(slower <= needed))))  # fmt: skip
         ratios, first = [times[0] / times[1] for times in (paper, ours)], METHODS[int(paper[1] < paper[0])]
         found.append(claim(f"{label}: time of M3K over that of BinaryMKL", f"{ratios[0]:.2f} ({first} faster)",
-                           f"{ratios[1]:.2f}", (ratios[0] < 1) == (ratios[1] < 1), why))  # fmt: skip
+                           f"{ratios[1]:.2f}", (ratios[0] < 1) == (ratios[1] < 1), REASONS[0]))  # fmt: skip
         accuracy = ", ".join(f"{column(rows, method, data=name).mean():.1f}" for method in METHODS)
         shown = ", ".join(f"{each:.2g}" for each in ours)
         found.append(note(f"{label}: seconds; accuracy of the four", f"{shown}; {accuracy}"))

@@ -36,7 +36,7 @@ HOLD = {
         "narrow width": {"weights": "1 0 0 0 0 0 0 0 0 0"},
         "120 SVMs": {"mkl_seconds": 1e6},
     },
-    "2005-sonnenburg/figure4": {"weight of the AG": {"weights": EVEN}, "pyrimidine tract": {"weights": EVEN}},
+    "2005-sonnenburg/figure4": {"pyrimidine tract": {"weights": EVEN}},
     "2005-sonnenburg/section53": {"letters, n =": {"gap": 0.5}},
     "2007-zien-ong/figure2": {
         "3 noise kernels": {"mkl": 50.0},
@@ -55,39 +55,53 @@ HOLD = {
     },
     "2008-kloft/figure1_right": {"l2 - canonical": {"l2": 0.0}},
     "2009-ying/figure1": {
-        "the objective of EM rises": {"objective": lambda row: row["step"]},
-        "that of SILP rises": {"objective": 1.0},
+        "the objective of EM is within": {"objective": lambda row: row["step"]},
+        "the objective of SILP rises": {"objective": 1.0},
         "two largest weights": {"first": is_em},
         "accuracy of EM and SILP at the end": {"accuracy": is_em},
-        "iteration from which the test accuracy": {"accuracy": lambda row: row["step"]},
+        "accuracy of MCKL-EM is that of the end": {"accuracy": lambda row: row["step"]},
     },
     "2009-ying/figure2": {
-        "plain mean": {"accuracy": 50.0},
         "kernels with weight above": {"weights": "0.5 0.5"},
     },
     "2009-ying/figure4": {"weight above 0.001, EM": {"EM weights": " ".join(["0.0145"] * 69)}},
     "2009-ying/table1": {"EM - SILP": {"MCKL-EM": 0.0}, "EM - LSR-CV": {"MCKL-EM": 0.0}},
     "2013-cortes/figure2_right": {"4 examples a class": {"M3K": 0.0}},
-    "2013-cortes/figure2_left": {"M3K - uniform": {"m3k": 0.0}, "M3K - binarymkl": {"m3k": 0.0}},
+    "2013-cortes/figure2_left": {"M3K - uniform": {"m3k": 0.0}, "M3K - BinaryMKL": {"m3k": 0.0}},
     "2013-cortes/theorem2": {
         "T: largest rise": {"T": lambda row: 1.0 + row["fraction"]},
         "for one Lambda": {"per_Lambda": lambda row: row["fraction"]},
-        "above the test error": {"total": -1.0},
     },
 }
 # on which of its sets such a claim does not hold in the full run
-NOT_ON = {("2009-ying/figure2", "plain mean"): "public kernels of rank 27"}
+NOT_ON = {
+    ("2013-cortes/figure2_left", "M3K - BinaryMKL"): ("nonplant", "public kernels of rank 27"),
+}
+# claims that hold in the full runs and need not in the small ones: what the rows of a full run in which they do not
+# hold have in place of ours
+FULL = {
+    ("2005-sonnenburg/section53", "C = 10"): {"gap": 0.5},
+    ("2009-ying/figure2", "public kernels of rank 27): EM and the best single kernel"): {"accuracy": 50.0},
+    ("2008-kloft/figure1_left", "l2 ahead of canonical"): {"l2": 1.0},
+    ("2009-ying/figure2", "and at the end"): {"accuracy": lambda row: row["step"] / 20},
+    ("2009-ying/table2", "recomputed kernels): EM - SVM"): {"EM": lambda row: row["SVM"] + 5.0},
+    ("2013-cortes/figure2_left", "recomputed kernels): M3K - BinaryMKL"): {"m3k": lambda row: row["binarymkl"]},
+    ("2013-cortes/table1", "spambase, raw columns: M3K - uniform"): {"m3k": lambda row: row["uniform"]},
+    ("2013-cortes/table3", "psort- (UniProt): time of M3K over that of BinaryMKL"): {"M3K seconds": 1e3},
+}
 BAD = ("claim fails", "differs")
 GOOD = ("claim holds", "reproduced", "better")
 KINDS = {*BAD, *GOOD, "near, on other data", "only ours"}
 # sets that stand in for those of the papers: a number on them is never called reproduced or better
-STAND_INS = ("TargetP", "UniProt", "protein fold", "leaves100", "Arabidopsis", "C. elegans", "samples)", "classes)")
+STAND_INS = ("TargetP", "UniProt", "protein fold", "leaves100", "Arabidopsis", "C. elegans", "samples)", "classes)",
+             "splice42 (", "generated", "raw columns", "scaled columns")  # fmt: skip
 # scripts all of whose lines must name what stands in
 ON_OTHER_DATA = {
-    *("2005-sonnenburg/figure4", "2005-sonnenburg/windows", "2007-zien-ong/figure2", "2007-zien-ong/figure3"),
+    *("2005-sonnenburg/figure4", "2005-sonnenburg/windows", "2005-sonnenburg/section53", "2005-sonnenburg/growth"),
+    *("2007-zien-ong/figure2", "2007-zien-ong/figure3"),
     *("2008-kloft/figure1_right", "2009-ying/figure1", "2009-ying/figure2", "2009-ying/figure3", "2009-ying/figure4"),
     *("2009-ying/table2", "2013-cortes/figure2_left", "2013-cortes/figure2_right", "2013-cortes/table2"),
-    "2013-cortes/table3",
+    *("2013-cortes/table1", "2013-cortes/table3"),
 }
 
 
@@ -149,7 +163,18 @@ def test_the_asserted_claims_hold_in_the_full_runs(command):
         for part in parts:
             found = [row for row in command.read_verdicts(name) if part in row["what"]]
             bad = [row["what"] for row in found if row["verdict"] in BAD]
-            assert found and not [what for what in bad if NOT_ON.get((name, part), "\n") not in what], (name, part)
+            known = NOT_ON.get((name, part), ())
+            assert len(bad) < len(found) and all(any(each in what for what in bad) for each in known), (name, part)
+            assert not [what for what in bad if not any(each in what for each in known)], (name, part)
+
+
+@pytest.mark.parametrize(("name", "part"), FULL)
+def test_claims_of_the_full_runs_are_ones_that_can_fail(experiments, name, part):
+    rows, script = experiments.stored_rows(name)[0], experiments.load_script(name)
+    spoilt = [row | {key: new(row) if callable(new) else new for key, new in FULL[name, part].items()} for row in rows]
+    for given, verdict in ((rows, "claim holds"), (spoilt, "claim fails")):
+        found = [each for each in script.verdicts(given) if part in each.what and each.verdict != "only ours"]
+        assert found and {each.verdict for each in found} == {verdict}, found
 
 
 def test_a_stopped_run_goes_on_where_it_was(experiments, tmp_path):
