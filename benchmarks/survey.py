@@ -39,6 +39,8 @@ from survey_report import MOST_PASSES, REFERENCES, report
 from survey_searches import report_searches, searched, searches
 from survey_solvers import picture, show_solvers
 
+from multikernel.cli.warm_up import run_warm_up
+
 ROOT = Path(__file__).resolve().parents[1]
 TOL = 1e-3
 # processor seconds that a fit may take, if these are not fewer than its bar: at most 500 samples, 2,000, with --quick
@@ -172,6 +174,9 @@ def main(arguments: list[str]) -> int:
     todo = [] if options.report else [fit for fit in fits if fit.key not in done]
     options.out.parent.mkdir(parents=True, exist_ok=True)
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+    if todo:
+        # compiled once, so that no fit of a process is timed with it
+        run_warm_up()
     with options.out.open("a", encoding="utf-8") as file, Progress(*columns, console=Console(stderr=True)) as progress:
         if todo:
             file.write(json.dumps({"run": machine(), "source": source, "seed": options.seed}) + "\n")

@@ -26,7 +26,8 @@ def run_warm_up() -> str:
     jobs += [(Classifier("precomputed"), multikernel.stack_kernels(stack.astype(kind)), y)
              for kind in (np.float32, np.float64) for y in (two, three)]  # fmt: skip
     jobs += [(Classifier(norm=2.0), X, two), (Classifier([RBF(), Linear()], gram="lazy"), X, two)]
-    jobs += [(Classifier(loss=loss), X, y) for loss in ("logistic", "squared", "squared_hinge") for y in (two, three)]
+    losses = "logistic", "multinomial", "smooth_hinge", "squared", "squared_hinge"
+    jobs += [(Classifier(loss=loss), X, y) for loss in losses for y in (two, three)]
     jobs += [(Classifier(normalize=["center", "cosine"]), X, two), (Classifier([WeightedDegree(3)]), words, two)]
     jobs += [(Classifier([Spectrum(3)]), words, two), (Classifier([Linear()], gram="features"), X, two)]
     jobs += [(Regressor(loss=loss), X, score) for loss in ("epsilon_insensitive", "squared", "huber")]
