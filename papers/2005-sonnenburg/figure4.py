@@ -23,7 +23,7 @@ the A of the AG that every sequence has, true site or not."""
 DATA = "acceptors of C. elegans"
 # where the AG begins
 AG = 197
-# upstream of the site: the pyrimidine tract, and equally many positions before it
+# upstream of the site: positions with the pyrimidine tract, and equally many before them
 TRACT, BEFORE = range(-20, -4), range(-40, -24)
 FIRST, NUMBER = -40, 54
 
@@ -87,7 +87,7 @@ def verdicts(rows):
              f"{at[0] + at[1]:.1e}"),
         claim(f"{DATA}: position of the largest weight", "peaks are signals (in the ten bases before the AG)",
               f"{peak}", -10 <= peak < 0, "no signal known there"),
-        claim(f"{DATA}: weight of the pyrimidine tract (-20 to -5) / weight of as many positions before it",
+        claim(f"{DATA}: weight of -20 to -5, with the pyrimidine tract / weight of as many positions before",
               "peaks are signals (above 2)", f"{tract / max(before, 1e-12):.1f}", tract > 2 * before, "no peak there"),
         note(f"{DATA}: letters of largest weight from -20 on", row["letters"]),
         note(f"{DATA}: area under the precision-recall and the ROC curve",
@@ -104,6 +104,7 @@ def draw(rows, figure):
         ax.bar(np.arange(FIRST, FIRST + NUMBER), numbers(rows[0][key]), color="tab:blue")
         ax.axvspan(-0.5, 1.5, color="0.85", zorder=0)
         ax.set(ylabel=key)
+    axes[0].set(title=f"{DATA}, one kernel a position")
     axes[1].set(xlabel="position, 0 is the A of the AG")
 
 

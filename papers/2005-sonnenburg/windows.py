@@ -58,7 +58,7 @@ def draw(rows, figure):
         profile = numbers(row["profile"])
         ax.bar(np.arange(len(profile)) - REACH - 2, profile, color="tab:blue", width=1.0)
         ax.axvspan(-0.5, 1.5, color="0.85", zorder=0)
-        ax.set(ylabel="weight", title=row["model"])
+        ax.set(ylabel="weight", title=f"acceptors of C. elegans, {row['model']}")
     axes[-1].set(xlabel="position, 0 is the A of the AG")
 
 

@@ -69,17 +69,22 @@ def verdicts(rows):
     found, most = [], max(column(rows, "noise"))
     single = np.mean([numbers(each) for each in column(rows, "single", noise=0)], axis=0)
     mkl, mean = (column(rows, method, noise=0).mean() for method in ("mkl", "sum"))
+    without = column(rows, "mkl", noise=0) - column(rows, "sum", noise=0)
     for noise in values(rows, "noise"):
         difference = column(rows, "mkl", noise=noise) - column(rows, "sum", noise=noise)
         gain, error = mean_and_error(difference)
         paper, holds, why = "above 0", gain > 2 * error, "no clear difference"
+        # paired by split with the runs without noise
+        more, off = mean_and_error(difference - without)
+        clear = "clearly" if more > 2 * off else "not clearly"
+        remark = f"{clear} more than without noise, by {more:.2f} (error {off:.2f})" if noise else ""
         many = f"{noise} noise kernel{'s' if noise != 1 else ''}"
         if not noise:
             paper, holds = "0 (within two errors, or half a point)", abs(gain) <= max(2 * error, 0.5)
             why = f"one kernel alone reaches {single.max():.1f} %, the sum {mean:.1f} %, MKL {mkl:.1f} %: most of its "
             why += "weight is on that one"
         found.append(claim(f"{DATA}, {many}: MKL - sum, points", paper, f"{gain:.2f}", holds, why,
-                           standard_error(difference)))  # fmt: skip
+                           standard_error(difference), remark))  # fmt: skip
     weights = np.mean([numbers(each) for each in column(rows, "weights", noise=0)], axis=0)
     near = int((single > single.max() - 2.0).sum())
     found.append(claim(f"{DATA}: kernels of 7 within 2 points of the best one; their weights",
@@ -104,12 +109,13 @@ def draw(rows, figure):
         line = np.array([mean_and_error(column(rows, key, noise=noise)) for noise in values(rows, "noise")])
         axes["noise"].errorbar(values(rows, "noise"), *line.T, color=colour, marker="o", capsize=2, label=label)
     axes["single"].set(ylim=(max(0, single.min() - 5), 100), ylabel="accuracy (%)", xticks=[])
-    axes["single"].legend(title="all seven", fontsize="small", loc="lower right")
+    axes["single"].set(title="each kernel alone; lines: all seven")
     axes["weights"].bar(list(KERNELS), weights.mean(axis=0), yerr=weights.std(axis=0))
     axes["weights"].tick_params(axis="x", rotation=60, labelsize="small")
-    axes["weights"].set(ylabel="weight")
-    axes["noise"].set(xlabel="noise kernels", ylabel="accuracy (%)")
+    axes["weights"].set(ylabel="weight in MKL")
+    axes["noise"].set(xlabel="noise kernels", ylabel="accuracy (%)", title="with noise kernels beside the seven")
     axes["noise"].legend()
+    figure.suptitle(f"{DATA} (bars: deviation over the splits; right: standard error)", fontsize="medium")
 
 
 size = (10, 5)

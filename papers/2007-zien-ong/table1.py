@@ -96,8 +96,10 @@ def verdicts(rows):
     at = {each: column(rows, "seconds", solver=each, grows="examples", size=largest)[0] for each in FORMS}
     shown = ", ".join(f"{each} {seconds:.3g} s" for each, seconds in at.items())
     holds = at["silp"] < at["qcqp"] and at["qcqp"] < at["qcqp-compact"] and at["silp"] < at["silp-compact"]
-    found.append(claim(f"SILP before QCQP, unfolded before compact ({largest} examples)", "faster", shown, holds,
-                       "another order"))  # fmt: skip
+    behind = at["silp-compact"] > at["qcqp-compact"]
+    remark = "of the compact forms SILP is behind QCQP, which the paper does not time" if behind else ""
+    found.append(claim(f"unfolded SILP before QCQP, each before its compact form ({largest} examples)", "faster",
+                       shown, holds, "another order", remark=remark))  # fmt: skip
     found.append(note("largest gap of all fits", f"{max(column(rows, 'gap')):.1e}"))
     return found
 

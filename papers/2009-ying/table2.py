@@ -11,14 +11,14 @@ from sklearn.model_selection import GridSearchCV, StratifiedShuffleSplit
 from multikernel import DiscriminantMKLClassifier, MKLClassifierCV, stack_kernels
 
 title = "Table 2: protein folds and psort, three losses"
-compared = """Protein folds: the paper's kernels are public at rank 27 only ('public'), so we take kernels
-recomputed from the sequences as well ('recomputed'; their secondary structure is the public one); 311 and 383
-proteins for training and test where the paper has 313 and 385; 49 test sequences are also training sequences. psort:
-UniProt's bacterial proteins with 69 kernels from the sequences (papers/proteins.py), 30 splits 80/20, without
-ambiguous proteins (460 and 1252) and with 81 and 144 that have several locations (81 and 192 in the paper). mu = C
-in {0.01, ..., 10^6}, for RKDA lambda in {10^-6, 10^-4, ..., 100}, by three folds; kernels of unit diagonal (folds) or
-variance one (psort). The exact optimum by our default solver in place of the EM-type iteration, which has the same
-limit. On the one split of protein folds, a lead counts as in figure2."""
+compared = """Protein folds: the paper's kernels are public at rank 27 only ('public'), so we take kernels recomputed
+from the sequences as well ('recomputed'; their secondary structure is the public one); 311 and 383 proteins for
+training and test where the paper has 313 and 385; 49 test sequences are also training sequences. psort: UniProt's
+bacterial proteins with 69 kernels from the sequences (papers/proteins.py), 30 splits 80/20, without ambiguous
+proteins (460 and 1252) and with 81 and 144 that have several locations (81 and 192 in the paper; our psort- has no
+more). mu = C in {0.01, ..., 10^6}, for RKDA lambda in {10^-6, 10^-4, ..., 100}, by three folds; kernels of unit
+diagonal (folds) or variance one (psort). The exact optimum by our default solver in place of the EM-type iteration,
+which has the same limit. On the one split of protein folds, a lead counts as in figure2."""
 PAPER = {"protein fold": (74.15, 67.36, 68.40, 70.49), "psort+": (93.34, 93.8, 93.83), "psort-": (96.61, 96.1, 96.49)}
 METHODS = ("EM", "SVM", "RKDA", "uniform")
 FOLDS = ("protein fold, public", "protein fold, recomputed")

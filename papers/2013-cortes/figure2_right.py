@@ -109,4 +109,5 @@ def draw(rows, figure):
         label = "joint MKL" if method == "joint" else method
         axes.errorbar(counts, *line.T, marker="o", ms=3, capsize=2, ls=dashes, label=label)
     axes.set(xlabel="training examples a class", ylabel="accuracy (%)", xticks=counts)
+    axes.set(title="leaves100 (for Caltech-101)")
     axes.legend()

@@ -87,13 +87,14 @@ def verdicts(rows):
                 for method, (mean, spread) in PAPER[name].items():
                     found.append(number(f"{label} chosen to agree, {SHOWN[method]}", mean, best[method], why,
                                         spread, same=False))  # fmt: skip
-            for other in ("uniform", "joint"):
+            for other in ("uniform", "alignf", "joint"):
                 what, gain = f"{label}: M3K - {SHOWN[other]}, points", best["m3k"] - best[other]
                 if coding == "paper":
                     paper = PAPER[name]["m3k"][0] - PAPER[name][other][0]
                     apart = np.ptp([each.mean() for each in best.values()])
                     why = f"the four methods lie within {apart:.1f} points of each other on these columns"
-                    found.append(sign(what, paper, gain, why))
+                    # the paper: M3K matches alignf or is ahead of it
+                    found.append(sign(what, paper, gain, why, above=other != "alignf"))
                 else:
                     found.append(note(what, f"{gain.mean():.1f}", standard_error(gain)))
     return found

@@ -102,7 +102,8 @@ def draw(rows, figure):
     labels = [proteins.LABELS[name].replace(" (", "\n(") for name in names]
     axes.set_xticks(range(len(names)), labels, fontsize="small")
     axes.set(ylabel="ours - the paper's accuracy, points")
-    figure.legend(ncols=3, fontsize="small", loc="outside upper center")
+    figure.legend(ncols=3, fontsize="small", loc="outside upper center",
+                  title="lines: the deviation that the paper prints")  # fmt: skip
 
 
 size = (10, 4)

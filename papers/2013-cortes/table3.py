@@ -92,7 +92,8 @@ def verdicts(rows):
                            "; ".join(REASONS[k] for k in np.flatnonzero(slower <= needed))))  # fmt: skip
         ratios, first = [times[0] / times[1] for times in (paper, ours)], METHODS[int(paper[1] < paper[0])]
         found.append(claim(f"{label}: time of M3K over that of BinaryMKL", f"{ratios[0]:.2f} ({first} faster)",
-                           f"{ratios[1]:.2f}", (ratios[0] < 1) == (ratios[1] < 1), REASONS[0]))  # fmt: skip
+                           f"{ratios[1]:.2f}", (ratios[0] < 1) == (ratios[1] < 1), REASONS[0],
+                           remark=REASONS[0]))  # fmt: skip
         accuracy = ", ".join(f"{column(rows, method, data=name).mean():.1f}" for method in METHODS)
         shown = ", ".join(f"{each:.2g}" for each in ours)
         found.append(note(f"{label}: seconds; accuracy of the four", f"{shown}; {accuracy}"))

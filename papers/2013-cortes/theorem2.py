@@ -64,17 +64,21 @@ def verdicts(rows):
     T = np.array([column(rows, "T", draw=draw) for draw in values(rows, "draw")])
     rise = (np.diff(T, axis=1) / T[:, :1]).max()
     per, total, errors = means(rows, "per_Lambda"), means(rows, "complexity"), means(rows, "test_error")
+    # where they are largest, if not at the first gamma0
+    tops = [each[:, 0].argmax() for each in (per, total)]
+    rises = [f"after a rise to {each[top, 0]:.1f} at {values(rows, 'fraction')[top]:g} of the largest" if top else ""
+             for each, top in zip((per, total), tops, strict=True)]  # fmt: skip
     excess = min(row["total"] - row["test_error"] for row in rows)
     return [
         claim("T: largest rise from one gamma0 to the next, any draw", "at most 0 (Lemma 4)", f"{max(rise, 0):.1e}",
               rise <= 1e-12, "T rises"),
         claim("complexity term for one Lambda, gamma0 = 0 to the largest", "smaller (by two errors)",
               f"{per[0, 0]:.2f} to {per[-1, 0]:.2f}", per[-1, 0] + 2 * per[-1, 1] < per[0, 0],
-              "|I| + |J| grows more than T falls", f"{per[-1, 1]:.2f}"),
+              "|I| + |J| grows more than T falls", f"{per[-1, 1]:.2f}", rises[0]),
         claim("complexity term with the Lambda of the trained model, gamma0 = 0 to the largest",
               "smaller (by two errors)", f"{total[0, 0]:.1f} to {total[-1, 0]:.1f}",
               total[-1, 0] + 2 * total[-1, 1] < total[0, 0],
-              "the norm of the functions grows as the weights are restricted", f"{total[-1, 1]:.1f}"),
+              "the norm of the functions grows as the weights are restricted", f"{total[-1, 1]:.1f}", rises[1]),
         note("the bound less the test error, least of all models (a bound above 1 says nothing)", f"{excess:.1f}"),
         note("models whose bound is below 1, where it says something", f"{np.mean(column(rows, 'total') < 1):.0%}"),
         note("test error, gamma0 = 0 to the largest", f"{errors[0, 0]:.3f} to {errors[-1, 0]:.3f}",
