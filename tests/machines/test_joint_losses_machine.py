@@ -13,7 +13,16 @@ from multikernel.losses import Hinge, LargestMargin, Logistic, Multinomial, Smoo
 from multikernel.machines.base import inner_gap
 from multikernel.machines.joint.interior_point import InteriorPoint, interior_point
 from multikernel.machines.joint.joint_loss import JointLoss
-from multikernel.machines.joint.loss_loops import loss_of_excess, loss_row_steps, own_conjugate, row_gap, row_step
+from multikernel.machines.joint.loss_loops import (
+    loss_of_excess,
+    loss_row_steps,
+    own_conjugate,
+    row_conjugate,
+    row_conjugates,
+    row_gap,
+    row_gaps,
+    row_step,
+)
 from multikernel.machines.joint.newton_systems import (
     ClassBlocksNewtonSystem,
     DifferencesNewtonSystem,
@@ -74,22 +83,32 @@ def test_only_known_losses_have_a_joint_form():
         JointLoss(np.array([0, 1, 2]), Hinge())
 
 
+def gap_of_row(form, s, a, C, y):
+    return row_gap(*form, s, a, C, y, row_conjugate(*form, a, C, y))
+
+
 @pytest.mark.loops
 @names
 def test_row_steps_leave_no_gap(loss):
-    """After the exact step k (a - z) is a subgradient: the row's gap is zero there, and positive elsewhere."""
+    """After the exact step k (a - z) is a subgradient: the row's gap is zero there, and positive elsewhere.
+
+    Wherever the search begins: at no coefficients, at those of another step, at a bound.
+    """
     rng = np.random.default_rng(0)
     form = joint_form(LOSSES[loss]).form
     for _ in range(60):
         c = int(rng.integers(2, 7))
         C, k, y = 10 ** rng.uniform(-2, 3), 10 ** rng.uniform(-3, 2), int(rng.integers(c))
         z, out = C * rng.normal(size=c) * 10 ** rng.uniform(-1, 2), np.empty(c)
-        row_step(*form, z, k, C, y, np.empty(c), np.empty(c, np.intp), out)
-        s = k * (out - z)
-        size = C * (1.0 + np.abs(s).max())
-        assert abs(out.sum()) <= 1e-12 * np.abs(out).max() and (np.delete(out, y) <= 0).all()
-        assert row_gap(*form, s, out, C, y) <= 1e-8 * size
-        assert row_gap(*form, s + rng.normal(size=c), out, C, y) >= -1e-12 * size
+        share, bound = rng.dirichlet(np.ones(c - 1)), np.zeros(c)
+        bound[y], bound[y - 1] = C, -C
+        for near in (np.zeros(c), C * np.insert(-share, y, 1.0) * rng.random(), bound):
+            row_step(*form, z, k, C, y, near, np.empty(c), np.empty(c), np.empty(c, np.intp), out)
+            s = k * (out - z)
+            size = C * (1.0 + np.abs(s).max())
+            assert abs(out.sum()) <= 1e-12 * np.abs(out).max() and (np.delete(out, y) <= 0).all()
+            assert gap_of_row(form, s, out, C, y) <= 1e-8 * size
+            assert gap_of_row(form, s + rng.normal(size=c), out, C, y) >= -1e-12 * size
 
 
 @pytest.mark.loops
@@ -101,11 +120,25 @@ def test_loops_have_the_formulas_of_the_losses(loss):
     for i in range(20):
         a = np.insert(-share[i], y[i], share[i].sum())
         gap = form.value(f, y)[i] + form.conjugate(a[None], y[[i]])[0] + a @ f[i]
-        assert row_gap(*form.form, f[i], a, 1.0, y[i]) == pytest.approx(gap, abs=1e-12)
+        assert gap_of_row(form.form, f[i], a, 1.0, y[i]) == pytest.approx(gap, abs=1e-12)
         if isinstance(form, LargestMargin):
             t = -form.margins(f, y)[i]
             assert loss_of_excess(*form.form, t)[0] == pytest.approx(form.value(f, y)[i], rel=1e-12)
             assert own_conjugate(*form.form, a[y[i]]) == pytest.approx(form.conjugate(a[None], y[[i]])[0], rel=1e-12)
+
+
+@pytest.mark.loops
+@names
+def test_gaps_of_all_rows_are_those_of_each(loss):
+    form, rng = joint_form(LOSSES[loss]).form, np.random.default_rng(1)
+    c, n = 4, 15
+    G, r, S, t = rng.normal(size=(c, n)), rng.normal(size=n), rng.normal(size=c), rng.normal(size=c)
+    C, y = rng.uniform(0.1, 5.0, n), np.arange(n) % c
+    A = np.array([C[j] * np.insert(-0.8 * rng.dirichlet(np.ones(c - 1)), y[j], 0.8) for j in range(n)]).T.copy()
+    gaps, s = np.empty(n), -(G + S[:, None] * r + t[:, None])
+    total = row_gaps(*form, G, A, r, S, t, C, y, row_conjugates(*form, A, C, y), gaps)
+    assert gaps == pytest.approx([gap_of_row(form, s[:, j], A[:, j], C[j], y[j]) for j in range(n)], rel=1e-10)
+    assert total == pytest.approx(gaps.sum())
 
 
 @pytest.mark.loops

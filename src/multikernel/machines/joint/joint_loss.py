@@ -20,7 +20,7 @@ from multikernel.gram.base import Outputs
 from multikernel.gram.combined import Combined
 from multikernel.losses import LargestMargin, Loss, Multinomial, joint_form, loss_name
 from multikernel.machines.base import FLOOR, Curvature
-from multikernel.machines.joint.loss_loops import loss_row_steps, row_gaps
+from multikernel.machines.joint.loss_loops import loss_row_steps, row_conjugates, row_gaps
 from multikernel.machines.joint.newton_systems import ProjectedNewtonSystem
 from multikernel.machines.joint.rows import RowMachine, RowSteps
 from multikernel.machines.joint.smooth_biases import joint_biases
@@ -35,22 +35,26 @@ class LossRowSteps(RowSteps):
     machine: JointLoss
     bend = 0.3
 
+    def __init__(self, machine, combined, a, f, target):
+        super().__init__(machine, combined, a, f, target)
+        self.conjugates = row_conjugates(*machine.loss.form, self.A, machine.C, machine.y)
+
     def _loop(self, max_steps, wanted, top, low):
         machine, rows = self.machine, self.rows
         return loss_row_steps(
             *machine.loss.form, rows.matrix, rows.scale, rows.have, self.diag, self.r, self.mean,
-            machine.balanced, self.A, self.G, machine.C, machine.y, self.S, self.t, self.b, self.rho, self.target,
-            self.column_target, max_steps, wanted, top,
+            machine.balanced, self.A, self.G, machine.C, machine.y, self.S, self.t, self.b, self.rho, self.conjugates,
+            self.target, self.column_target, max_steps, wanted, top,
         )  # fmt: skip
 
     def gap(self, a):
         machine = self.machine
         G, t = self.slopes_at(a)
-        zero = np.zeros(machine.n_classes)
+        A, zero = np.ascontiguousarray(a.T), np.zeros(machine.n_classes)
+        conjugates = row_conjugates(*machine.loss.form, A, machine.C, machine.y)
         return row_gaps(
-            *machine.loss.form, G, np.ascontiguousarray(a.T), self.r, zero, t, machine.C, machine.y,
-            np.empty(machine.n_samples),
-        )  # fmt: skip
+            *machine.loss.form, G, A, self.r, zero, t, machine.C, machine.y, conjugates, np.empty(machine.n_samples)
+        )
 
 
 class JointLoss(RowMachine):

@@ -17,19 +17,22 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from multikernel.gram.dense_loops import TOGETHER
 from multikernel.losses.joint import MULTINOMIAL, SMOOTH_HINGE, SQUARED_HINGE
+from multikernel.machines.box_loops import vmax
 from multikernel.machines.joint.hinge_loops import (
     CONVERGED,
     FAR,
     MOST_STEPS,
     NEEDS_ROWS,
     OUT_OF_STEPS,
-    subtract_row,
     update_multipliers,
 )
 
 # a row is moved when its gap is at least this share of the mean: a smaller one moves rows that hardly matter
 _SHARE = 0.3
+# Newton's method squares its error: a relative change of this size leaves rounding
+_ROOT = float(np.sqrt(np.finfo(float).eps))
 
 
 @njit(cache=True, nogil=True)
@@ -65,37 +68,46 @@ def own_conjugate(kind, sigma, margin, u):
 
 
 @njit(cache=True, nogil=True)
-def row_gap(kind, sigma, margin, s, a, C, y):
-    """Return C l(s) + C l*(-a / C) + <a, s>."""
+def row_conjugate(kind, sigma, margin, a, C, y):
+    """Return C l*(-a / C)."""
+    u = a[y] / C
+    if kind != MULTINOMIAL:
+        return C * own_conjugate(kind, sigma, margin, u)
+    value = xlogx(1.0 - u)
+    for u in range(a.shape[0]):
+        if u != y:
+            value += xlogx(-a[u] / C)
+    return C * value
+
+
+@njit(cache=True, nogil=True)
+def row_gap(kind, sigma, margin, s, a, C, y, conjugate):
+    """Return C l(s) + C l*(-a / C) + <a, s>, given the conjugate term."""
     c = s.shape[0]
-    inner = 0.0
+    inner = conjugate
     top = -np.inf
     for u in range(c):
         if u != y:
             inner += a[u] * (s[u] - s[y])
             top = max(top, s[u] - s[y])
     if kind != MULTINOMIAL:
-        value = loss_of_excess(kind, sigma, margin, top)[0] + own_conjugate(kind, sigma, margin, a[y] / C)
-        return C * value + inner
+        return C * loss_of_excess(kind, sigma, margin, top)[0] + inner
     top = max(top, 0.0)
     total = 0.0
-    value = xlogx(1.0 - a[y] / C)
     for u in range(c):
         total += np.exp(s[u] - s[y] - top)
-        if u != y:
-            value += xlogx(-a[u] / C)
-    return C * (value + np.log(total) + top) + inner
+    return C * (np.log(total) + top) + inner
 
 
 @njit(cache=True, nogil=True)
-def _own_entry(kind, sigma, margin, k, rhs, C):
-    """Return a >= 0 with k a + (derivative of the conjugate at u = a / C) = rhs."""
+def _own_entry(kind, sigma, margin, k, rhs, C, near):
+    """Return a >= 0 with k a + (derivative of the conjugate at u = a / C) = rhs; the search begins at ``near``."""
     if kind == SQUARED_HINGE:
         return max(0.0, (rhs + 1.0) / (k + 0.5 / C))
     # x + sigma k C / (1 + exp(-x)) = sigma (rhs + margin), increasing in x
     steep, r = sigma * k * C, sigma * (rhs + margin)
     low, high = r - steep, r
-    x = min(max(0.0, low), high)
+    x = min(max(np.log(near / (C - near)) if 0.0 < near < C else 0.0, low), high)
     for _ in range(MOST_STEPS):
         u = 1.0 / (1.0 + np.exp(-x))
         value = x + steep * u - r
@@ -104,12 +116,10 @@ def _own_entry(kind, sigma, margin, k, rhs, C):
         else:
             low = x
         new = x - value / (1.0 + steep * u * (1.0 - u))
-        if not low < new < high:
-            new = 0.5 * (low + high)
-        if abs(new - x) <= 1e-14 * (1.0 + abs(x)):
+        if abs(new - x) <= _ROOT * (1.0 + abs(x)):
             x = new
             break
-        x = new
+        x = new if low < new < high else 0.5 * (low + high)
     return C / (1.0 + np.exp(-x))
 
 
@@ -125,7 +135,7 @@ def _conjugate_slope(kind, sigma, margin, a, C):
 
 
 @njit(cache=True, nogil=True)
-def _largest_margin_step(kind, sigma, margin, z, k, C, y, order, out):
+def _largest_margin_step(kind, sigma, margin, z, k, C, y, near, order, out):
     """Set out to the row step of a loss of the largest wrong class.
 
     The wrong classes have a_u = min(0, z_u - tau). They become negative in the order of their z; with j of them
@@ -149,7 +159,7 @@ def _largest_margin_step(kind, sigma, margin, z, k, C, y, order, out):
             own = j * z[order[j]] - total
             if k * (own + z[order[j]] - z[y]) + _conjugate_slope(kind, sigma, margin, own, C) < 0.0:
                 continue
-        own = _own_entry(kind, sigma, margin, k * (1.0 + 1.0 / j), k * (z[y] - total / j), C)
+        own = _own_entry(kind, sigma, margin, k * (1.0 + 1.0 / j), k * (z[y] - total / j), C, near)
         tau = (own + total) / j
         break
     out[y] = 0.0
@@ -164,49 +174,34 @@ def _largest_margin_step(kind, sigma, margin, z, k, C, y, order, out):
 
 
 @njit(cache=True, nogil=True)
-def _multinomial_step(z, k, C, y, x, out):
-    """Set out to the row step of the multinomial loss.
+def _multinomial_step(z, k, C, y, near, p, x, out):
+    """Set out to the row step of the multinomial loss; the search begins at the row ``near``.
 
-    Newton's method on x_u + k C exp(x_u) = k C pi_u - tau, with x = log p and pi = e_y - z / C.
+    Newton's method on x_u + k C exp(x_u) = r_u - tau, with x = log p, p = e_y - a / C and r = k C (e_y - z / C).
     """
     c = z.shape[0]
     steep = k * C
-    top = -np.inf
-    for u in range(c):
-        x[u] = steep * ((1.0 if u == y else 0.0) - z[u] / C)
-        top = max(top, x[u])
-    r, p = np.empty(c), np.empty(c)
-    total = 0.0
-    for u in range(c):
-        r[u] = x[u] - top
-        x[u] = r[u] / (1.0 + steep)
-        p[u] = np.exp(x[u])
-        total += p[u]
-    shift = np.log(total)
-    for u in range(c):
-        x[u] -= shift
-        p[u] /= total
     tau = 0.0
     for u in range(c):
-        tau += p[u] * (r[u] - x[u] - steep * p[u])
+        own = 1.0 if u == y else 0.0
+        out[u] = steep * (own - z[u] / C)
+        p[u] = max(own - near[u] / C, _ROOT)
+        x[u] = np.log(p[u])
+        tau += p[u] * (out[u] - x[u] - steep * p[u])
     for _ in range(MOST_STEPS):
-        above, below, worst = -1.0, 0.0, 0.0
+        above, below = -1.0, 0.0
         for u in range(c):
-            error = x[u] + steep * p[u] - r[u] + tau
             share = p[u] / (1.0 + steep * p[u])
-            above += p[u] - share * error
+            above += p[u] - share * (x[u] + steep * p[u] - out[u] + tau)
             below += share
-            worst = max(worst, p[u] * abs(error))
-        move = above / below
-        tau += move
+        tau += above / below
         change = 0.0
         for u in range(c):
-            error = x[u] + steep * p[u] - r[u] + tau
-            new = min(x[u] - error / (1.0 + steep * p[u]), 0.0)
-            change = max(change, abs(new - x[u]) * max(p[u], np.exp(new)))
-            x[u] = new
-            p[u] = np.exp(new)
-        if change <= 1e-15:
+            move = (x[u] + steep * p[u] - out[u] + tau) / (1.0 + steep * p[u])
+            x[u] = min(x[u] - move, 0.0)
+            before, p[u] = p[u], np.exp(x[u])
+            change = max(change, abs(p[u] - before))
+        if change <= _ROOT:
             break
     total = 0.0
     for u in range(c):
@@ -219,45 +214,103 @@ def _multinomial_step(z, k, C, y, x, out):
 
 
 @njit(cache=True, nogil=True)
-def row_step(kind, sigma, margin, z, k, C, y, work, order, out):
-    """Set out to the minimiser of C l*(-a / C) + k/2 |a - z|^2 over rows that sum to zero."""
+def row_step(kind, sigma, margin, z, k, C, y, near, p, x, order, out):
+    """Set out to the minimiser of C l*(-a / C) + k/2 |a - z|^2 over rows that sum to zero, which may be ``near``."""
     if kind == MULTINOMIAL:
-        _multinomial_step(z, k, C, y, work, out)
+        _multinomial_step(z, k, C, y, near, p, x, out)
     else:
-        _largest_margin_step(kind, sigma, margin, z, k, C, y, order, out)
+        _largest_margin_step(kind, sigma, margin, z, k, C, y, near[y], order, out)
 
 
 @njit(cache=True, nogil=True)
-def row_gaps(kind, sigma, margin, G, A, r, S, t, C, y, gaps):
-    """Set the gap of each row, s_ju = -(G_ju + r_j S_u + t_u); return their sum."""
-    c, n = G.shape
-    s, a = np.empty(c), np.empty(c)
-    total = 0.0
+def row_conjugates(kind, sigma, margin, A, C, y):
+    """Return the conjugate term of each row."""
+    n = A.shape[1]
+    conjugates = np.empty(n)
     for j in range(n):
+        conjugates[j] = row_conjugate(kind, sigma, margin, A[:, j], C[j], y[j])
+    return conjugates
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+def row_gaps(kind, sigma, margin, G, A, r, S, t, C, y, conjugates, gaps):
+    """Set the gap of each row as `row_gap` does, s_ju = -(G_ju + r_j S_u + t_u); return their sum."""
+    c, n = G.shape
+    own, top, sums = np.empty(n), np.full(n, -np.inf), np.zeros(n)
+    for j in range(n):
+        own[j] = G[y[j], j] + r[j] * S[y[j]] + t[y[j]]
+        gaps[j] = conjugates[j]
+    for u in range(c):
+        Gu, Au, Su, tu = G[u], A[u], S[u], t[u]
+        for j in range(n):
+            excess = own[j] - (Gu[j] + r[j] * Su + tu)
+            gaps[j] += Au[j] * excess
+            top[j] = vmax(top[j], -np.inf if y[j] == u else excess)
+    total = 0.0
+    if kind == MULTINOMIAL:
         for u in range(c):
-            s[u] = -(G[u, j] + r[j] * S[u] + t[u])
-            a[u] = A[u, j]
-        gaps[j] = max(row_gap(kind, sigma, margin, s, a, C[j], y[j]), 0.0)
+            for j in range(n):
+                excess = own[j] - (G[u, j] + r[j] * S[u] + t[u])
+                sums[j] += np.exp(excess - max(top[j], 0.0))
+    for j in range(n):
+        if kind == MULTINOMIAL:
+            loss = np.log(sums[j]) + max(top[j], 0.0)
+        else:
+            loss = loss_of_excess(kind, sigma, margin, top[j])[0]
+        gaps[j] = max(gaps[j] + C[j] * loss, 0.0)
         total += gaps[j]
     return total
 
 
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+def pending(K, scale, rows, D, m, j, g):
+    """g_u -= scale sum_i D[i, u] K[rows_i, j] over the first m rows: what `subtract_rows` is yet to do to column j."""
+    for i in range(m):
+        x = scale * K[rows[i], j]
+        for u in range(g.shape[0]):
+            g[u] -= x * D[i, u]
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+def subtract_rows(K, scale, rows, D, m, G):
+    """G[u] -= scale sum_i D[i, u] K[rows_i] over the first m rows, four at a time, so that G is read less often."""
+    n = G.shape[1]
+    at, w = np.empty(m, np.intp), np.empty(m)
+    for u in range(G.shape[0]):
+        g, q = G[u], 0
+        for i in range(m):
+            at[q], w[q] = rows[i], scale * D[i, u]
+            q += D[i, u] != 0.0
+        k = 0
+        while k + 4 <= q:
+            x0, x1, x2, x3 = K[at[k]], K[at[k + 1]], K[at[k + 2]], K[at[k + 3]]
+            w0, w1, w2, w3 = w[k], w[k + 1], w[k + 2], w[k + 3]
+            for j in range(n):
+                g[j] -= (w0 * x0[j] + w1 * x1[j]) + (w2 * x2[j] + w3 * x3[j])
+            k += 4
+        while k < q:
+            x0, w0 = K[at[k]], w[k]
+            for j in range(n):
+                g[j] -= w0 * x0[j]
+            k += 1
+
+
 @njit(cache=True, nogil=True)
 def loss_row_steps(
-    kind, sigma, margin, K, scale, have, diag, r, mean, balanced, A, G, C, y, S, t, b, rho, target, column_target,
-    max_steps, wanted, gaps,
+    kind, sigma, margin, K, scale, have, diag, r, mean, balanced, A, G, C, y, S, t, b, rho, conjugates, target,
+    column_target, max_steps, wanted, gaps,
 ):  # fmt: skip
     """Row steps and multipliers until the gap of the rows is at most ``target``, rho |S|^2 at most ``column_target``.
 
-    Sets: A, G, S, t, b in place; ``wanted``, the rows that are missing; rho, the penalty.
+    Sets: A, G, S, t, b, ``conjugates`` in place; ``wanted``, the rows that are missing; rho, the penalty.
     Returns status, steps taken, number of rows wanted, and the gap of the rows.
     """
     c, n = G.shape
-    s, z, old, new, work = np.empty(c), np.empty(c), np.empty(c), np.empty(c), np.empty(c)
-    order = np.empty(c, np.intp)
+    s, z, old, new, p, x = np.empty(c), np.empty(c), np.empty(c), np.empty(c), np.empty(c), np.empty(c)
+    order, rows, D = np.empty(c, np.intp), np.empty(TOGETHER, np.intp), np.empty((TOGETHER, c))
     steps = 0
     while True:
-        gap = row_gaps(kind, sigma, margin, G, A, r, S, t, C, y, gaps)
+        gap = row_gaps(kind, sigma, margin, G, A, r, S, t, C, y, conjugates, gaps)
         columns = 0.0
         if balanced:
             for u in range(c):
@@ -267,7 +320,7 @@ def loss_row_steps(
                 return CONVERGED, steps, 0, gap
             if columns > column_target:
                 update_multipliers(b, t, S, rho, columns)
-                gap = row_gaps(kind, sigma, margin, G, A, r, S, t, C, y, gaps)
+                gap = row_gaps(kind, sigma, margin, G, A, r, S, t, C, y, conjugates, gaps)
         if steps >= max_steps:
             return OUT_OF_STEPS, steps, 0, gap
         level = _SHARE * gap / n
@@ -278,14 +331,20 @@ def loss_row_steps(
                 m += 1
         if m:
             return NEEDS_ROWS, steps, m, gap
-        moved = False
+        moved, m = False, 0
         for j in range(n):
             if gaps[j] < level or gaps[j] == 0.0:
                 continue
+            if m == TOGETHER:
+                subtract_rows(K, scale, rows, D, m, G)
+                m = 0
             for u in range(c):
-                s[u] = -(G[u, j] + r[j] * S[u] + t[u])
+                s[u] = G[u, j] + r[j] * S[u] + t[u]
                 old[u] = A[u, j]
-            if row_gap(kind, sigma, margin, s, old, C[j], y[j]) < 0.5 * level:
+            pending(K, scale, rows, D, m, j, s)
+            for u in range(c):
+                s[u] = -s[u]
+            if row_gap(kind, sigma, margin, s, old, C[j], y[j], conjugates[j]) < 0.5 * level:
                 continue
             spread = 0.0
             for u in range(c):
@@ -294,17 +353,19 @@ def loss_row_steps(
             k = max(diag[j] + rho[0], (1.0 + spread) / (FAR * C[j]))
             for u in range(c):
                 z[u] = old[u] - (s[u] - s[y[j]]) / k
-            row_step(kind, sigma, margin, z, k, C[j], y[j], work, order, new)
-            row = K[j]
+            row_step(kind, sigma, margin, z, k, C[j], y[j], old, p, x, order, new)
+            conjugates[j] = row_conjugate(kind, sigma, margin, new, C[j], y[j])
+            rows[m] = j
             for u in range(c):
-                d = new[u] - old[u]
+                d = D[m, u] = new[u] - old[u]
                 if d != 0.0:
                     moved = True
                     A[u, j] = new[u]
-                    subtract_row(G[u], row, d * scale)
                     if balanced:
                         S[u] += d
                         t[u] += d * (r[j] - mean - rho[0])
+            m += 1
             steps += 1
+        subtract_rows(K, scale, rows, D, m, G)
         if not moved:
             return OUT_OF_STEPS, max_steps, 0, gap
