@@ -103,7 +103,7 @@ def test_row_steps_leave_no_gap(loss):
         share, bound = rng.dirichlet(np.ones(c - 1)), np.zeros(c)
         bound[y], bound[y - 1] = C, -C
         for near in (np.zeros(c), C * np.insert(-share, y, 1.0) * rng.random(), bound):
-            row_step(*form, z, k, C, y, near, np.empty(c), np.empty(c), np.empty(c, np.intp), out)
+            row_step(*form, z, k, C, y, near, np.empty(c), np.empty(c), out)
             s = k * (out - z)
             size = C * (1.0 + np.abs(s).max())
             assert abs(out.sum()) <= 1e-12 * np.abs(out).max() and (np.delete(out, y) <= 0).all()

@@ -124,44 +124,37 @@ def _own_entry(kind, sigma, margin, k, rhs, C, near):
 
 
 @njit(cache=True, nogil=True)
-def _conjugate_slope(kind, sigma, margin, a, C):
-    """Return the derivative of the conjugate at u = a / C."""
-    u = a / C
-    if kind == SQUARED_HINGE:
-        return 0.5 * u - 1.0
-    if u <= 0.0:
-        return -np.inf
-    return np.inf if u >= 1.0 else -margin + np.log(u / (1.0 - u)) / sigma
+def _largest_margin_step(kind, sigma, margin, z, k, C, y, near, out):
+    """Set out to the row step of a loss of the largest wrong class; the search begins at the row ``near``.
 
-
-@njit(cache=True, nogil=True)
-def _largest_margin_step(kind, sigma, margin, z, k, C, y, near, order, out):
-    """Set out to the row step of a loss of the largest wrong class.
-
-    The wrong classes have a_u = min(0, z_u - tau). They become negative in the order of their z; with j of them
-    negative tau = (a_y + sum of their z) / j, and a_y solves one equation.
+    The wrong classes have a_u = min(0, z_u - tau). If m of them are negative, tau = (a_y + sum of their z) / m, and a_y
+    solves one equation. From any set of classes tau is at least the right one, so that classes at or above it can be
+    left out; the set of those below it shrinks to the right one.
     """
     c = z.shape[0]
-    m = 0
+    total, m, own, begun = 0.0, 0, near[y], True
     for u in range(c):
-        if u != y:
-            at = m
-            while at > 0 and z[order[at - 1]] > z[u]:
-                order[at] = order[at - 1]
-                at -= 1
-            order[at] = u
+        if u != y and near[u] < 0.0:
+            total += z[u]
             m += 1
-    total, own, tau = 0.0, 0.0, 0.0
-    for j in range(1, m + 1):
-        total += z[order[j - 1]]
-        if j < m:
-            # a_y at which the next class becomes negative
-            own = j * z[order[j]] - total
-            if k * (own + z[order[j]] - z[y]) + _conjugate_slope(kind, sigma, margin, own, C) < 0.0:
-                continue
-        own = _own_entry(kind, sigma, margin, k * (1.0 + 1.0 / j), k * (z[y] - total / j), C, near)
-        tau = (own + total) / j
-        break
+    if m == 0:
+        m, begun = c - 1, False
+        for u in range(c):
+            if u != y:
+                total += z[u]
+    while True:
+        own = _own_entry(kind, sigma, margin, k * (1.0 + 1.0 / m), k * (z[y] - total / m), C, own)
+        tau = (own + total) / m
+        below, less, same = 0.0, 0, True
+        for u in range(c):
+            if u != y:
+                if z[u] < tau:
+                    below += z[u]
+                    less += 1
+                same &= (z[u] < tau) == (near[u] < 0.0)
+        if less == 0 or (same if begun else less == m):
+            break
+        total, m, begun = below, less, False
     out[y] = 0.0
     for u in range(c):
         if u != y:
@@ -214,12 +207,12 @@ def _multinomial_step(z, k, C, y, near, p, x, out):
 
 
 @njit(cache=True, nogil=True)
-def row_step(kind, sigma, margin, z, k, C, y, near, p, x, order, out):
+def row_step(kind, sigma, margin, z, k, C, y, near, p, x, out):
     """Set out to the minimiser of C l*(-a / C) + k/2 |a - z|^2 over rows that sum to zero, which may be ``near``."""
     if kind == MULTINOMIAL:
         _multinomial_step(z, k, C, y, near, p, x, out)
     else:
-        _largest_margin_step(kind, sigma, margin, z, k, C, y, near[y], order, out)
+        _largest_margin_step(kind, sigma, margin, z, k, C, y, near, out)
 
 
 @njit(cache=True, nogil=True)
@@ -307,7 +300,7 @@ def loss_row_steps(
     """
     c, n = G.shape
     s, z, old, new, p, x = np.empty(c), np.empty(c), np.empty(c), np.empty(c), np.empty(c), np.empty(c)
-    order, rows, D = np.empty(c, np.intp), np.empty(TOGETHER, np.intp), np.empty((TOGETHER, c))
+    rows, D = np.empty(TOGETHER, np.intp), np.empty((TOGETHER, c))
     steps = 0
     while True:
         gap = row_gaps(kind, sigma, margin, G, A, r, S, t, C, y, conjugates, gaps)
@@ -353,7 +346,7 @@ def loss_row_steps(
             k = max(diag[j] + rho[0], (1.0 + spread) / (FAR * C[j]))
             for u in range(c):
                 z[u] = old[u] - (s[u] - s[y[j]]) / k
-            row_step(kind, sigma, margin, z, k, C[j], y[j], old, p, x, order, new)
+            row_step(kind, sigma, margin, z, k, C[j], y[j], old, p, x, new)
             conjugates[j] = row_conjugate(kind, sigma, margin, new, C[j], y[j])
             rows[m] = j
             for u in range(c):
