@@ -20,6 +20,7 @@ from scipy.linalg import LinAlgError, cho_solve
 
 from multikernel.gram.combined import RIDGES, Combined
 from multikernel.machines.base import FLOOR, MOST_FACTORISATIONS, TO_BOUNDARY, inner_gap
+from multikernel.machines.joint.newton_systems import with_ridge
 
 # entries that are held by more than this multiple of the mean diagonal are firm, and left out of class blocks: more of
 # them make smaller blocks, more iterations here, and second-order steps that leave out entries that move
@@ -109,7 +110,9 @@ class LowRankSystem:
             if balanced:
                 # a shift of all dt and all db changes nothing
                 M += root @ root.T / float(self.total.sum())
-        self.factor = np.linalg.cholesky(M), True
+        # rounding may leave M indefinite; conjugate gradients correct a ridge
+        ridges = np.append(0.0, RIDGES[M.dtype.char])
+        self.factor = with_ridge(lambda: M, float(M.diagonal().mean()), np.linalg.cholesky, ridges), True
 
     def saddle(self, R: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> tuple:
         """Return dA, dt and db for R and the sums of rows and columns."""
@@ -213,6 +216,12 @@ class InteriorPoint:
         self.A, self.S, self.Z = self.A + t * dA, S - t * self.held * dA, Z + t * dZ
         self.t, self.b = self.t + t * dt, self.b + t * db
         self.f = self.outputs()
+        if t < 0.2:
+            # a large residual keeps steps short: multipliers that take it over make the gap larger and the steps longer
+            g = machine.derivatives(self.A)[0] - self.f - self.b
+            slack = g - np.where(self.held, g - self.Z, np.inf).min(axis=1)[:, None]
+            if self.held.any() and (self.held * (slack - self.Z)).max() > self.Z.mean():
+                self.t, self.Z = (g - slack)[:, 0], self.held * np.maximum(self.Z, slack)
         return t
 
     def _longest_step(self, dA: np.ndarray, dZ: np.ndarray) -> float:
