@@ -30,6 +30,12 @@ def combined_of(K: np.ndarray) -> HostCombined:
     return HostCombined(DenseGram(np.stack([K, K])), np.full(2, 0.5))
 
 
+def counted_steps(monkeypatch) -> list[int]:
+    steps, used = [], InteriorPoint.step
+    monkeypatch.setattr(InteriorPoint, "step", lambda path: steps.append(1) or used(path))
+    return steps
+
+
 CASES = [
     (n, d, c, C, intercept)
     for (n, d, c), C in zip([(30, 1, 3), (40, 2, 4), (60, 3, 5), (25, 4, 2), (50, 6, 3)] * 2,
@@ -143,8 +149,7 @@ def test_large_costs_take_a_bounded_number_of_factorisations(intercept, dtype, k
         y[:3] = [5, 6, 6]
     c = y.max() + 1
     K = (X @ X.T if kind == "linear" else np.exp(-0.2 * np.square(X[:, None] - X).sum(axis=2))).astype(dtype)[None]
-    steps, used = [], InteriorPoint.step
-    monkeypatch.setattr(InteriorPoint, "step", lambda path: steps.append(1) or used(path))
+    steps = counted_steps(monkeypatch)
     model = MKLClassifier("precomputed", C=1000.0, fit_intercept=intercept, normalize=None).fit(stack_kernels(K), y)
     assert model.status_ == "converged" and len(steps) <= 60
     A = np.zeros((150, c))
@@ -221,3 +226,30 @@ def test_what_rounding_of_the_combined_kernel_loses_is_won_back(balanced):
         f = np.tensordot(beta, gram.apply(a), 1)
         gaps.append(inner_gap(machine, a, f, 1e-12 * machine.scale)[0] / machine.scale)
     assert gaps[0] > 1e-8 and min(gaps[1:]) <= 1e-3 * gaps[0]
+
+
+@pytest.mark.parametrize("seed", [0, 3, 5])
+def test_a_residual_far_above_the_multipliers_does_not_keep_steps_short(seed, monkeypatch):
+    """Samples that stand several times with other classes, at a large cost: a start pulled inside is out of balance."""
+    rng, (m, times, c) = np.random.default_rng(seed), (60, 5, 11)
+    X, y = np.repeat(rng.normal(size=(m, 6)), times, axis=0), np.repeat(rng.integers(0, c, m), times)
+    y = np.where(rng.random(m * times) < 0.1, rng.integers(0, c, m * times), y)
+    y[:c] = np.arange(c)
+    squares = np.square(X[:, None] - X).sum(axis=2)
+    stack = stack_kernels([*(np.exp(-squares / width) for width in (3.0, 12.0, 48.0)), (1.0 + X @ X.T / 6.0) ** 2])
+    steps = counted_steps(monkeypatch)
+    model = MKLClassifier("precomputed", C=1e4, norm=2.0).fit(stack, y)
+    assert model.status_ == "converged" and len(steps) <= 22
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_low_rank_system_that_rounding_has_made_indefinite_is_solved(seed, monkeypatch):
+    """Linear kernels on columns of which most entries are equal."""
+    rng, (n, d, c) = np.random.default_rng(seed), (200, 30, 5)
+    X = (rng.random((n, d)) < 0.15) * rng.exponential(size=(n, d))
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    y = np.argmax(X @ rng.normal(size=(d, c)) + rng.normal(size=(n, c)), axis=1)
+    steps = counted_steps(monkeypatch)
+    model = MKLClassifier("precomputed", C=1e4, norm=np.inf, normalize=None)
+    model.fit(stack_kernels([np.outer(x, x) for x in X.T]), y)
+    assert model.status_ == "converged" and model.n_iter_ <= 2 and len(steps) <= 40
