@@ -35,6 +35,7 @@ LABELS = {
     "protein fold, public": "protein fold (public kernels of rank 27)",
     "protein fold, recomputed": "protein fold (recomputed kernels)",
     "leaves100": "leaves100 (for Caltech-101)",
+    "scene15": "scene15 (for Caltech-101)",
 }
 NAMES = [f"motif {i}" for i in range(64)] + [
     "composition",
