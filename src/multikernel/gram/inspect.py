@@ -150,10 +150,12 @@ def scan_rows(flat, step, diag, w, first, last, row_sums, Kw, Ktw, minors):
     """Scan the rows [first, last) of one matrix, whose row i is flat[i * step : i * step + n].
 
     Sets: row_sums and Kw in those rows, Ktw += K[first:last]' w[first:last] and the running maxima minors_j
-    of K_ij^2 - K_ii K_jj.
+    of K_ij^2 - K_ii K_jj. What is summed in double precision has a loop of its own, which would make the other one half
+    as fast.
     """
     n = diag.shape[0]
     zero = w[0] - w[0]
+    part = np.zeros_like(diag)
     for i in range(first, last, 4):
         # past the end the last row is read again, with weight zero
         i1, i2, i3 = min(i + 1, last - 1), min(i + 2, last - 1), min(i + 3, last - 1)
@@ -176,15 +178,20 @@ def scan_rows(flat, step, diag, w, first, last, row_sums, Kw, Ktw, minors):
             worst = v2 if v2 > worst else worst
             worst = v3 if v3 > worst else worst
             minors[j] = worst
-            s0 += np.float64(a0)
-            s1 += np.float64(a1)
-            s2 += np.float64(a2)
-            s3 += np.float64(a3)
             y0 += a0 * wj
             y1 += a1 * wj
             y2 += a2 * wj
             y3 += a3 * wj
-            Ktw[j] += (a0 * w0 + a1 * w1) + (a2 * w2 + a3 * w3)
+            part[j] += (a0 * w0 + a1 * w1) + (a2 * w2 + a3 * w3)
+        for j in range(n):
+            s0 += np.float64(x0[j])
+            s1 += np.float64(x1[j])
+            s2 += np.float64(x2[j])
+            s3 += np.float64(x3[j])
+        if (i - first) % ROWS == 0 or i + 4 >= last:
+            for j in range(n):
+                Ktw[j] += part[j]
+            part[:] = zero
         row_sums[i], row_sums[i1], row_sums[i2], row_sums[i3] = s0, s1, s2, s3
         Kw[i], Kw[i1], Kw[i2], Kw[i3] = y0, y1, y2, y3
 
