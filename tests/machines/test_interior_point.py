@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from weakref import ref
+
 import numpy as np
 import pytest
 from reference_joint import conic_joint, joint_bounds, joint_infeasibility
@@ -253,3 +255,29 @@ def test_a_low_rank_system_that_rounding_has_made_indefinite_is_solved(seed, mon
     model = MKLClassifier("precomputed", C=1e4, norm=np.inf, normalize=None)
     model.fit(stack_kernels([np.outer(x, x) for x in X.T]), y)
     assert model.status_ == "converged" and model.n_iter_ <= 2 and len(steps) <= 40
+
+
+def test_a_second_call_at_the_same_weights_goes_on_where_the_first_has_ended(monkeypatch):
+    """A smaller gap takes the steps that are left, and not those of a new start."""
+    X, y = data(120, 3, 5)
+    K = np.exp(-0.5 * np.square(X[:, None] - X).sum(axis=2))
+    machine, combined, coef = CrammerSinger(y, 1e3), combined_of(K), np.zeros((120, 5))
+    steps, counts = counted_steps(monkeypatch), []
+    for kernel, accuracy in ((combined, 1e-4), (combined, 1e-8), (combined_of(K), 1e-8)):
+        start, before = coef if accuracy < 1e-4 else np.zeros((120, 5)), len(steps)
+        found = interior_point(machine, kernel, start, K @ start, accuracy * machine.scale)
+        assert inner_gap(machine, found, K @ found)[0] <= accuracy * machine.scale
+        coef, counts = found if accuracy == 1e-4 else coef, [*counts, len(steps) - before]
+    assert counts[1] < counts[2] < counts[0]
+
+
+def test_a_kept_path_does_not_keep_the_kernel():
+    """Without a cycle the memory of the combined kernel is free at once."""
+    X, y = data(40, 3, 3)
+    K = np.exp(-np.square(X[:, None] - X).sum(axis=2))
+    combined, zero = combined_of(K), np.zeros((40, 3))
+    interior_point(CrammerSinger(y, 100.0), combined, zero, zero, 0.1)
+    assert "path" in combined.cache
+    gone = ref(combined)
+    del combined
+    assert gone() is None

@@ -157,7 +157,7 @@ class InteriorPoint:
     """
 
     def __init__(self, machine, combined: Combined, a: np.ndarray, f: np.ndarray, b: np.ndarray, gap: float) -> None:
-        self.machine, self.combined, self.b = machine, combined, b
+        self.machine, self.b = machine, b
         # of kernels that are almost zero the size at which a slope of one moves coefficients by their cost
         self.mean = max(float(combined.diag.mean()), 1.0 / float(machine.C.max()))
         self.G = kept_factor(machine, combined)
@@ -174,8 +174,11 @@ class InteriorPoint:
             s *= (upper.sum(axis=1) / s.sum(axis=1))[:, None]
         self.S, self.Z = s, self.held * mu / s
         self.A = np.where(self.held, upper - s, np.where(self.held, s, 0.0).sum(axis=1, keepdims=True))
-        # f is summed over all kernels, so that rounding of K enters only through K (A - a)
-        self.origin = a, f
+        self.go_on(combined, a, f)
+
+    def go_on(self, combined: Combined, a: np.ndarray, f: np.ndarray) -> None:
+        """Set coefficients whose outputs f are summed over all kernels: rounding of K enters only through K (A - a)."""
+        self.combined, self.origin = combined, (a, f)
         self.f = self.outputs()
 
     def outputs(self) -> np.ndarray:
@@ -217,11 +220,13 @@ class InteriorPoint:
         self.t, self.b = self.t + t * dt, self.b + t * db
         self.f = self.outputs()
         if t < 0.2:
-            # a large residual keeps steps short: multipliers that take it over make the gap larger and the steps longer
+            # a large residual keeps steps short: multipliers that take it over make steps longer, and the gap larger,
+            # which pays up to some growth
             g = machine.derivatives(self.A)[0] - self.f - self.b
             slack = g - np.where(self.held, g - self.Z, np.inf).min(axis=1)[:, None]
-            if self.held.any() and (self.held * (slack - self.Z)).max() > self.Z.mean():
-                self.t, self.Z = (g - slack)[:, 0], self.held * np.maximum(self.Z, slack)
+            Z = self.held * np.maximum(self.Z, slack)
+            if (Z - self.Z).max() > self.Z.mean() and np.vdot(self.S, Z) <= 1e4 * self.products:
+                self.t, self.Z = (g - slack)[:, 0], Z
         return t
 
     def _longest_step(self, dA: np.ndarray, dZ: np.ndarray) -> float:
@@ -258,12 +263,19 @@ class InteriorPoint:
 
 
 def interior_point(machine, combined: Combined, a: np.ndarray, f: np.ndarray, accuracy: float) -> np.ndarray:
-    """Return coefficients within ``accuracy`` of the optimum, or the best that rounding allows, from feasible ones."""
+    """Return coefficients within ``accuracy`` of the optimum, or the best that rounding allows, from feasible ones.
+
+    Where it has ended with these weights before, it goes on there: pulled inside, coefficients would be further away.
+    """
     gap, b = inner_gap(machine, a, f, accuracy)
     if gap <= max(accuracy, 0.0):
         return a
     best, least = a, gap
-    path = InteriorPoint(machine, combined, a, f, b, gap)
+    path = combined.cache.pop("path", None)
+    if path is None:
+        path = InteriorPoint(machine, combined, a, f, b, gap)
+    else:
+        path.go_on(combined, a, f)
     for left in reversed(range(MOST_FACTORISATIONS)):
         try:
             t = path.step()
@@ -277,4 +289,8 @@ def interior_point(machine, combined: Combined, a: np.ndarray, f: np.ndarray, ac
                 best, least = new, gap
             if least <= accuracy or last or path.products <= FLOOR * accuracy:
                 break
+    if not last:
+        # without the kernel: a cycle would keep its memory until the collector comes
+        del path.combined, path.origin
+        combined.cache["path"] = path
     return best
