@@ -10,7 +10,7 @@ from multikernel.losses import Logistic, SmoothHinge
 from multikernel.machines.box_loops import centred_rows, clipped, off_bounds, without_sums
 from multikernel.machines.joint.hinge_loops import bias_system
 from multikernel.machines.smooth import Smooth
-from multikernel.machines.smooth_loops import next_root, shift_to_zero_sum, smooth_hinge_intercept
+from multikernel.machines.smooth_loops import mean_of_slopes, next_root, shift_to_zero_sum, smooth_hinge_intercept
 from multikernel.mixing.norms import Ball
 from multikernel.mixing.simplex_qp import simplex_qp
 
@@ -119,3 +119,12 @@ def test_weights_have_their_norm(norm):
 def test_a_programme_over_the_simplex():
     x = simplex_qp(np.diag([1.0, 2.0, 1.0]), np.array([0.0, 0.0, 5.0]), np.full(3, 1 / 3))
     np.testing.assert_allclose(x, [2 / 3, 1 / 3, 0.0], atol=1e-9)
+
+
+@pytest.mark.loops
+def test_means_of_second_derivatives_are_clipped_and_never_no_number():
+    w, lo, hi = np.array([2.0, 3.0, 1.0, 4.0, 5.0]), np.zeros(5), np.ones(5)
+    # inside, at the slope itself, outside the domain, on both bounds (0 / 0), next to a bound of the slope
+    a, g = np.array([0.5, 0.2, 1.5, 0.0, 0.5]), -np.array([0.1, 0.2, 0.5, 1.0, 1e-12])
+    expected = [2.0 * np.sqrt(0.25 / 0.09), 3.0, 0.1, 4.0, 50.0]
+    assert mean_of_slopes(w, a, g, lo, hi, 0.01) == pytest.approx(expected)

@@ -23,7 +23,7 @@ from multikernel.losses import Huber, Loss, SmoothHinge, SquaredHinge
 from multikernel.machines.base import BIASES, FLOOR, MOST_FACTORISATIONS, PATIENCE, ROUNDING, STEPS, Curvature, Machine
 from multikernel.machines.box_interior import solve_inside
 from multikernel.machines.box_loops import settle
-from multikernel.machines.smooth_loops import next_root, shift_to_zero_sum, smooth_hinge_intercept
+from multikernel.machines.smooth_loops import mean_of_slopes, next_root, shift_to_zero_sum, smooth_hinge_intercept
 from multikernel.machines.svc import SVC
 from multikernel.machines.weighted_inverse import SAME, WeightedInverse
 
@@ -222,15 +222,13 @@ class Smooth(Machine):
 
         With f alone a step goes down an exponential tail by one unit, with a alone it hardly goes up; with the mean it
         does both, as in interior-point methods. Second derivatives of the logistic loss and its kin are in proportion
-        to (u - lo) (hi - u) at the slope -u. Their ratio is clipped: a may be far outside its domain.
+        to (u - lo) (hi - u) at the slope -u.
         """
         w = self.hessian(f)
         # coefficients that are all zero, those of a cold start, say nothing
         if self.bounded or not a.any() or np.isinf(self.lo).any() or np.isinf(self.hi).any():
             return w
-        with np.errstate(all="ignore"):
-            ratio = (a - self.lo) * (self.hi - a) / ((-g - self.lo) * (self.hi + g))
-        return w * np.sqrt(np.clip(np.nan_to_num(ratio, nan=1.0), SAME, 1.0 / SAME))
+        return mean_of_slopes(w, a, g, self.lo, self.hi, SAME)
 
     def _inverse(self, combined: Combined, w: np.ndarray) -> WeightedInverse:
         """Return the inverse for second derivatives w, or the last one where w has hardly changed since.

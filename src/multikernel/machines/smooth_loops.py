@@ -1,7 +1,7 @@
-"""Compiled searches of one number by the machine of smooth losses: the intercept, and what makes the sum zero.
+"""Compiled loops of the machine of smooth losses: searches for the intercept and for what makes a sum zero; a mean.
 
-Both are roots of a non-decreasing function with a derivative, by Newton's method within an interval (`next_root`).
-On a few hundred samples the same in NumPy takes longer than the factorisation of a Newton step.
+Both numbers are roots of a non-decreasing function with a derivative, by Newton's method within an interval
+(`next_root`). On a few hundred samples the same in NumPy takes longer than the factorisation of a Newton step.
 """
 
 from __future__ import annotations
@@ -82,4 +82,17 @@ def shift_to_zero_sum(a, C, lo, hi, small):
         if new == t:
             break
         t = new
+    return out
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def mean_of_slopes(w, a, g, lo, hi, least):
+    """Return w times the root of the ratio of (u - lo) (hi - u) at u = a to that at u = -g.
+
+    The ratio is clipped to [least, 1 / least], since a may be far outside its domain, and one where it is not a number.
+    """
+    out = np.empty(w.shape[0])
+    for i in range(w.shape[0]):
+        ratio = (a[i] - lo[i]) * (hi[i] - a[i]) / ((-g[i] - lo[i]) * (hi[i] + g[i]))
+        out[i] = w[i] if np.isnan(ratio) else w[i] * math.sqrt(min(max(ratio, least), 1.0 / least))
     return out
