@@ -121,7 +121,6 @@ def test_a_programme_over_the_simplex():
     np.testing.assert_allclose(x, [2 / 3, 1 / 3, 0.0], atol=1e-9)
 
 
-@pytest.mark.loops
 def test_means_of_second_derivatives_are_clipped_and_never_no_number():
     w, lo, hi = np.array([2.0, 3.0, 1.0, 4.0, 5.0]), np.zeros(5), np.ones(5)
     # inside, at the slope itself, outside the domain, on both bounds (0 / 0), next to a bound of the slope
