@@ -21,8 +21,8 @@ from workloads import one_pass, views
 
 # name: (n, classes, norm, tol, bar in passes)
 FITS = {
-    "toy": [(1000, 5, 1, 1e-3, 60), (1000, 5, 1, 1e-5, 90), (1000, 5, 2, 1e-3, 60)],
-    "classes": [(1000, 20, 1, 1e-3, 150)],
+    "toy": [(1000, 5, 1, 1e-3, 30), (1000, 5, 1, 1e-5, 90), (1000, 5, 2, 1e-3, 60)],
+    "classes": [(1000, 20, 1, 1e-3, 75)],
     "samples": [(2000, 5, 1, 1e-3, 40)],
 }
 
