@@ -149,17 +149,13 @@ class Point:
         return self.outputs.mix(self.beta)
 
     @cached_property
-    def dual(self) -> float:
-        """g(a)."""
-        return self.problem.machine.dual(self.a)
-
-    @cached_property
     def certificate(self) -> Certificate:
         """Primal value at the best intercept and dual value, as they were computed."""
-        machine, quad = self.problem.machine, float(self.beta @ self.q)
+        machine = self.problem.machine
+        quad, dual = float(self.beta @ self.q), machine.dual(self.a)
         primal, intercept = machine.primal(self.f, quad, self.accuracy, self.a)
-        lower = self.dual - 0.5 * self.problem.mixing.support(self.q)[0]
-        return Certificate(primal, lower, intercept, machine.floor, primal - (self.dual - 0.5 * quad))
+        lower = dual - 0.5 * self.problem.mixing.support(self.q)[0]
+        return Certificate(primal, lower, intercept, machine.floor, primal - (dual - 0.5 * quad))
 
     @cached_property
     def exact_certificate(self) -> Certificate:
@@ -170,7 +166,7 @@ class Point:
         by rounding: with larger coefficients the same outputs have weights inside, and a larger quadratic form.
         """
         plain, machine, digit, size = self.certificate, self.problem.machine, self._digit, self.size
-        quad, dual, b = float(self.beta @ self.q), self.dual, plain.intercept
+        quad, dual, b = float(self.beta @ self.q), machine.dual(self.a), plain.intercept
         # rounding of outputs with that of one more sum, and with what adding the intercept loses
         error = digit * (self.wander + (size if self.largest is None else self.largest))
         out, off = self.f + b, (self.beta * error) @ self._lengths
@@ -210,7 +206,7 @@ class Point:
             self._outputs.put(*known)
             self.wander[known[0]] = wander
         self.a, self.largest = a, None
-        for name in ("q", "f", "dual", "certificate", "exact_certificate"):
+        for name in ("q", "f", "certificate", "exact_certificate"):
             self.__dict__.pop(name, None)
 
     def take_kernels(self, kernels: np.ndarray, beta: np.ndarray, mixing: Mixing) -> Point:

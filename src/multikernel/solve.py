@@ -79,7 +79,7 @@ def solve(
     best = Best(tol)
     if algorithm.certifies_start or max_iter == 0:
         # the intercepts of a start need no more digits than the result, those of a cold one a share of its gap
-        dual = point.dual - 0.5 * problem.mixing.support(point.q)[0]
+        dual = problem.machine.dual(point.a) - 0.5 * problem.mixing.support(point.q)[0]
         point.accuracy = max(tol * dual, BIASES * (problem.machine.scale - dual) if start is None else 0.0)
         best.take(point)
         if start is not None and max_iter and best.certificate.relative > 1.0:

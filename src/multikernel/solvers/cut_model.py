@@ -304,7 +304,7 @@ class InOut:
 
     def observe(self, point: Point) -> float:
         """Add the cut of the point, remember its weights if its primal value is the smallest, and return that value."""
-        self.cuts.add(point.dual, point.q, point.a if point.mixes else None)
+        self.cuts.add(point.problem.machine.dual(point.a), point.q, point.a if point.mixes else None)
         upper = point.certificate.upper
         if upper < self.upper:
             self.upper, self.beta = upper, point.beta

@@ -159,7 +159,7 @@ class SILP(Solver):
             settled = solved and float(np.abs(beta - point.beta).sum()) <= self.change > 0
             point.set_weights(beta)
         self._inner(point, state, self.inner * inner_accuracy(certificate, state.tol))
-        g, q = point.dual, point.q
+        g, q = point.problem.machine.dual(point.a), point.q
         cuts.add(g, q, point.a)
         violation = abs(1.0 - (g - 0.5 * float(point.beta @ q)) / state.theta) if state.theta else np.inf
         return Step(lower, cuts.mix, {"violation": violation}, settled=settled)

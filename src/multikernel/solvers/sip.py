@@ -60,5 +60,5 @@ class SIP(Solver):
             beta, lower = cuts.minimise(point.beta) if found is None else (found[0], cuts.bound(found[1]))
             point.set_weights(beta)
         point.solve(self.inner * inner_accuracy(certificate, state.tol))
-        cuts.add(point.dual, point.q, point.a)
+        cuts.add(point.problem.machine.dual(point.a), point.q, point.a)
         return Step(lower, cuts.mix)

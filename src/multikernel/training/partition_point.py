@@ -242,11 +242,6 @@ class PartitionPoint:
         return 0.0
 
     @property
-    def dual(self) -> float:
-        """g(a)."""
-        return self.a.dual
-
-    @property
     def certificate(self) -> Certificate:
         """Primal value at the best intercept and dual value."""
         if not self._certified or self._certified[0] is not self.a or self._certified[1] is not self.beta:
