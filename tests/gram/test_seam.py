@@ -12,6 +12,7 @@ import multikernel
 from multikernel.gram.base import Gram, Outputs
 from multikernel.gram.combined import Cholesky, Combined
 from multikernel.gram.dense import DenseGram
+from multikernel.gram.dense_loops import add_row_products
 from multikernel.losses import Logistic, SquaredHinge
 from multikernel.machines.box_ascent import nearest
 from multikernel.machines.joint.crammer_singer import CrammerSinger
@@ -310,3 +311,16 @@ def test_outputs_are_updated_once_when_they_are_read(monkeypatch):
     point.set_weights(np.eye(6)[0])
     np.testing.assert_allclose(point.f, STACK[0] @ starts[2])
     assert len(updates) == 1
+
+
+@pytest.mark.loops
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_products_with_columns_are_added_for_any_number_of_rows_and_columns(dtype):
+    rng = np.random.default_rng(0)
+    for rows in (1, 4, 6):
+        for columns in range(1, 9):
+            K, V = rng.normal(size=(rows, 10)).astype(dtype), rng.normal(size=(columns, 10))
+            out = rng.normal(size=(rows, columns))
+            expected = out + K.astype(float) @ V.T
+            add_row_products(K, V, out)
+            np.testing.assert_allclose(out, expected, rtol=1e-12, atol=1e-12)

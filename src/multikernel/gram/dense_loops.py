@@ -192,13 +192,37 @@ def gather_block(M, scale, idx, first, last, out):
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
 def add_row_products(K, V, out):
-    """out[i, c] += sum_j K[i, j] V[c, j], four rows and two columns at a time; an odd last column is read twice."""
+    """out[i, c] += sum_j K[i, j] V[c, j], four rows and three columns at a time; of one or two that are left, two."""
     n, m, size = K.shape[1], V.shape[0], K.shape[0] // 4 * 4
     for i in range(0, size, 4):
-        k0, k1, k2, k3 = K[i], K[i + 1], K[i + 2], K[i + 3]
-        for c in range(0, m, 2):
-            paired = c + 1 < m
-            u, v = V[c], V[c + 1 if paired else c]
+        k0, k1, k2, k3, rows = K[i], K[i + 1], K[i + 2], K[i + 3], out[i : i + 4]
+        for c in range(0, m - 2, 3):
+            u, v, w = V[c], V[c + 1], V[c + 2]
+            a0, a1, a2, a3 = 0.0, 0.0, 0.0, 0.0
+            b0, b1, b2, b3 = 0.0, 0.0, 0.0, 0.0
+            c0, c1, c2, c3 = 0.0, 0.0, 0.0, 0.0
+            for j in range(n):
+                x, y, z = u[j], v[j], w[j]
+                p, q, r, s = np.float64(k0[j]), np.float64(k1[j]), np.float64(k2[j]), np.float64(k3[j])
+                a0 += p * x
+                a1 += q * x
+                a2 += r * x
+                a3 += s * x
+                b0 += p * y
+                b1 += q * y
+                b2 += r * y
+                b3 += s * y
+                c0 += p * z
+                c1 += q * z
+                c2 += r * z
+                c3 += s * z
+            for t, sums in enumerate(((a0, b0, c0), (a1, b1, c1), (a2, b2, c2), (a3, b3, c3))):
+                rows[t, c] += sums[0]
+                rows[t, c + 1] += sums[1]
+                rows[t, c + 2] += sums[2]
+        if m % 3:
+            c = m - m % 3
+            u, v = V[c], V[m - 1]
             a0, a1, a2, a3 = 0.0, 0.0, 0.0, 0.0
             b0, b1, b2, b3 = 0.0, 0.0, 0.0, 0.0
             for j in range(n):
@@ -212,15 +236,10 @@ def add_row_products(K, V, out):
                 b1 += q * y
                 b2 += r * y
                 b3 += s * y
-            out[i, c] += a0
-            out[i + 1, c] += a1
-            out[i + 2, c] += a2
-            out[i + 3, c] += a3
-            if paired:
-                out[i, c + 1] += b0
-                out[i + 1, c + 1] += b1
-                out[i + 2, c + 1] += b2
-                out[i + 3, c + 1] += b3
+            for t, sums in enumerate(((a0, b0), (a1, b1), (a2, b2), (a3, b3))):
+                rows[t, c] += sums[0]
+                if m % 3 == 2:
+                    rows[t, c + 1] += sums[1]
     for i in range(size, K.shape[0]):
         for c in range(m):
             a0 = 0.0
