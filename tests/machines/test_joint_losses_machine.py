@@ -112,6 +112,18 @@ def test_row_steps_leave_no_gap(loss):
 
 
 @pytest.mark.loops
+@pytest.mark.parametrize(("z", "k", "C", "y"), [
+    ([4.1, -5.5, 8.5], 0.1, 10.0, 2), ([0.1, -0.1, -0.3], 100.0, 0.1, 0), ([-0.1, -0.1, -0.1, 0.0, 0.1], 1.0, 1.0, 3),
+    ([-0.3, -0.2, -2.9, -1.1, 0.1], 0.1, 1.0, 0),
+])  # fmt: skip
+def test_row_steps_end_where_a_class_is_on_the_threshold(z, k, C, y):
+    """Rounding puts it on one side with the threshold of the classes without it, on the other with that of all."""
+    form, c, out = joint_form(LOSSES["squared_hinge"]).form, len(z), np.empty(len(z))
+    row_step(*form, np.array(z), k, C, y, np.zeros(c), np.empty(c), np.empty(c), out)
+    assert gap_of_row(form, k * (out - z), out, C, y) <= 1e-12 * C * (1.0 + k * np.abs(out - z).max())
+
+
+@pytest.mark.loops
 @names
 def test_loops_have_the_formulas_of_the_losses(loss):
     form, rng = joint_form(LOSSES[loss]), np.random.default_rng(0)

@@ -152,7 +152,7 @@ def _largest_margin_step(kind, sigma, margin, z, k, C, y, near, out):
                     below += z[u]
                     less += 1
                 same &= (z[u] < tau) == (near[u] < 0.0)
-        if less == 0 or (same if begun else less == m):
+        if less == 0 or (same if begun else less >= m):
             break
         total, m, begun = below, less, False
     out[y] = 0.0
