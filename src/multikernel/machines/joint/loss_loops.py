@@ -70,10 +70,9 @@ def own_conjugate(kind, sigma, margin, u):
 @njit(cache=True, nogil=True)
 def row_conjugate(kind, sigma, margin, a, C, y):
     """Return C l*(-a / C)."""
-    u = a[y] / C
     if kind != MULTINOMIAL:
-        return C * own_conjugate(kind, sigma, margin, u)
-    value = xlogx(1.0 - u)
+        return C * own_conjugate(kind, sigma, margin, a[y] / C)
+    value = xlogx(1.0 - a[y] / C)
     for u in range(a.shape[0]):
         if u != y:
             value += xlogx(-a[u] / C)
