@@ -190,8 +190,13 @@ def hinge_row_steps(
         if status != GO_ON:
             return status, steps, m, gap
         begun = steps
+        m = 0
         for j in range(n):
-            if top[j] < SHARE * worst:
+            m += top[j] >= SHARE * worst
+        # where these are few, looking for them takes longer than moving more of those that are there
+        level = worst * (SHARE if 100 * m >= n else SHARE / 3.0)
+        for j in range(n):
+            if top[j] < level or not have[j]:
                 continue
             high, least = -np.inf, np.inf
             for u in range(c):
@@ -199,7 +204,7 @@ def hinge_row_steps(
                 least = min(least, g[u])
                 if mask[u, j] == 0.0:
                     high = max(high, g[u])
-            if high - least < 0.5 * SHARE * worst:
+            if high - least < 0.5 * level:
                 continue
             k = diag[j] + rho[0]
             spread = -np.inf
