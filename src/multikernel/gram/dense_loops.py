@@ -236,10 +236,10 @@ def add_row_products(K, V, out):
                 b1 += q * y
                 b2 += r * y
                 b3 += s * y
-            for t, sums in enumerate(((a0, b0), (a1, b1), (a2, b2), (a3, b3))):
-                rows[t, c] += sums[0]
+            for t, pair in enumerate(((a0, b0), (a1, b1), (a2, b2), (a3, b3))):
+                rows[t, c] += pair[0]
                 if m % 3 == 2:
-                    rows[t, c + 1] += sums[1]
+                    rows[t, c + 1] += pair[1]
     for i in range(size, K.shape[0]):
         for c in range(m):
             a0 = 0.0
