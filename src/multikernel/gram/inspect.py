@@ -150,8 +150,8 @@ def scan_rows(flat, step, diag, w, first, last, row_sums, Kw, Ktw, minors):
     """Scan the rows [first, last) of one matrix, whose row i is flat[i * step : i * step + n].
 
     Sets: row_sums and Kw in those rows, Ktw += K[first:last]' w[first:last] and the running maxima minors_j
-    of K_ij^2 - K_ii K_jj. What is summed in double precision has a loop of its own, which would make the other one half
-    as fast.
+    of K_ij^2 - K_ii K_jj. Sums in double precision run in a loop of their own: in one loop with the rest they
+    would halve its vector width.
     """
     n = diag.shape[0]
     zero = w[0] - w[0]

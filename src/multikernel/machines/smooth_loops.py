@@ -1,6 +1,6 @@
-"""Compiled loops of the machine of smooth losses: searches for the intercept and for what makes a sum zero; a mean.
+"""Compiled loops of the machine of smooth losses: intercept, shift to a sum of zero, mean second derivatives.
 
-Both numbers are roots of a non-decreasing function with a derivative, by Newton's method within an interval
+Intercept and shift are roots of a non-decreasing function with a derivative, by Newton's method within an interval
 (`next_root`). On a few hundred samples the same in NumPy takes longer than the factorisation of a Newton step.
 """
 

@@ -193,7 +193,7 @@ def hinge_row_steps(
         m = 0
         for j in range(n):
             m += top[j] >= SHARE * worst
-        # where these are few, looking for them takes longer than moving more of those that are there
+        # if few rows stand out, the scan takes longer than the steps: rows of a third of that violation are moved too
         level = worst * (SHARE if 100 * m >= n else SHARE / 3.0)
         for j in range(n):
             if top[j] < level or not have[j]:

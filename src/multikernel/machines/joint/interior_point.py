@@ -177,7 +177,7 @@ class InteriorPoint:
         self.go_on(combined, a, f)
 
     def go_on(self, combined: Combined, a: np.ndarray, f: np.ndarray) -> None:
-        """Set coefficients whose outputs f are summed over all kernels: rounding of K enters only through K (A - a)."""
+        """Take outputs f of coefficients a, summed over all kernels: rounding of K enters only through K (A - a)."""
         self.combined, self.origin = combined, (a, f)
         self.f = self.outputs()
 
@@ -220,8 +220,8 @@ class InteriorPoint:
         self.t, self.b = self.t + t * dt, self.b + t * db
         self.f = self.outputs()
         if t < 0.2:
-            # a large residual keeps steps short: multipliers that take it over make steps longer, and the gap larger,
-            # which pays up to some growth
+            # a large dual residual keeps steps short. Larger multipliers remove the residual and make steps longer, at
+            # the price of a larger gap, which is not worth paying beyond some growth
             g = machine.derivatives(self.A)[0] - self.f - self.b
             slack = g - np.where(self.held, g - self.Z, np.inf).min(axis=1)[:, None]
             Z = self.held * np.maximum(self.Z, slack)
@@ -265,7 +265,8 @@ class InteriorPoint:
 def interior_point(machine, combined: Combined, a: np.ndarray, f: np.ndarray, accuracy: float) -> np.ndarray:
     """Return coefficients within ``accuracy`` of the optimum, or the best that rounding allows, from feasible ones.
 
-    Where it has ended with these weights before, it goes on there: pulled inside, coefficients would be further away.
+    A later call with the same weights continues the path of the earlier one: a new start, pulled inside the bounds,
+    would be further from the optimum.
     """
     gap, b = inner_gap(machine, a, f, accuracy)
     if gap <= max(accuracy, 0.0):
