@@ -77,6 +77,8 @@ def solve(
     begin: Callable[..., Point] = getattr(problem.gram, "point", Point)
     point = begin(problem, *given)
     best = Best(tol)
+    if start is None and point.a.any() and not problem.machine.total:
+        _shorten(point)
     if algorithm.certifies_start or max_iter == 0:
         # the intercepts of a start need no more digits than the result, those of a cold one a share of its gap
         dual = problem.machine.dual(point.a) - 0.5 * problem.mixing.support(point.q)[0]
@@ -135,6 +137,17 @@ def solve(
         model.outputs, point.curvature, recorder.n_rows, status, name,
         recorder.history, model.wander,
     )  # fmt: skip
+
+
+def _shorten(point: Point) -> None:
+    """Halve the coefficients of a cold start for as long as that raises the dual value: costs do not tell their size."""
+    dual, a, quad = point.problem.machine.dual, point.a, 0.5 * point.problem.mixing.support(point.q)[0]
+    value, part = dual(a) - quad, 1.0
+    while (shorter := dual(0.5 * part * a) - (0.5 * part) ** 2 * quad) > value:
+        value, part = shorter, 0.5 * part
+    if part < 1.0:
+        outputs = part * point.outputs.known()[1]
+        point.set_dual(part * a, (np.arange(len(point.beta)), outputs), part * point.wander)
 
 
 @dataclass

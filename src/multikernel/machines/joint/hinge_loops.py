@@ -148,9 +148,9 @@ def choose_rows(
             violation = max(top[j] - low[j], 0.0)
             gain += violation * violation / (diag[j] + rho[0])
     if gap <= target or min(gain, gap) <= 0.3 * columns:
-        if columns <= column_target and gap <= target:
+        if columns <= rho[0] * column_target and gap <= target:
             return CONVERGED, 0, gap, 0.0
-        if columns > column_target:
+        if columns > rho[0] * column_target:
             update_multipliers(b, t, S, rho, columns)
             gap = row_violations(G, A, mask, r, s, t, C, y, top, low)
     if not more:
@@ -174,7 +174,7 @@ def hinge_row_steps(
     K, scale, have, diag, r, mean, balanced, A, G, mask, C, y, S, t, b, rho, target, column_target, max_steps, wanted,
     top, low,
 ):  # fmt: skip
-    """Row steps and multipliers until the gap of the rows is at most ``target``, rho |S|^2 at most ``column_target``.
+    """Row steps and multipliers until the gap of the rows is at most ``target``, |S|^2 at most ``column_target``.
 
     Sets: A, G, mask, S, t, b in place; ``wanted``, the rows that are missing; rho, the penalty.
     Returns status, steps taken, number of rows wanted, and the gap of the rows.

@@ -292,7 +292,7 @@ def loss_row_steps(
     kind, sigma, margin, K, scale, have, diag, r, mean, balanced, A, G, C, y, S, t, b, rho, conjugates, target,
     column_target, max_steps, wanted, gaps,
 ):  # fmt: skip
-    """Row steps and multipliers until the gap of the rows is at most ``target``, rho |S|^2 at most ``column_target``.
+    """Row steps and multipliers until the gap of the rows is at most ``target``, |S|^2 at most ``column_target``.
 
     Sets: A, G, S, t, b, ``conjugates`` in place; ``wanted``, the rows that are missing; rho, the penalty.
     Returns status, steps taken, number of rows wanted, and the gap of the rows.
@@ -308,9 +308,9 @@ def loss_row_steps(
             for u in range(c):
                 columns += rho[0] * S[u] * S[u]
         if gap <= target or gap <= 0.3 * columns:
-            if columns <= column_target and gap <= target:
+            if columns <= rho[0] * column_target and gap <= target:
                 return CONVERGED, steps, 0, gap
-            if columns > column_target:
+            if columns > rho[0] * column_target:
                 update_multipliers(b, t, S, rho, columns)
                 gap = row_gaps(kind, sigma, margin, G, A, r, S, t, C, y, conjugates, gaps)
         if steps >= max_steps:

@@ -253,8 +253,7 @@ class RowSteps:
     target : float
         Gap at which the rows stop.
 
-    The compiled loop stops when the gap of the rows is at most ``target`` and the penalty rho |S|^2 at most
-    ``column_target``. Slopes are G + r S' + t, with the row means r of the kernel (`hinge_loops`).
+    The compiled loop stops when the gap of the rows is at most ``target`` and |S|^2 at most ``column_target``. Slopes are G + r S' + t, with the row means r of the kernel (`hinge_loops`).
 
     Attributes
     ----------
@@ -286,7 +285,7 @@ class RowSteps:
             self.rho[0] = max(PENALTY * size, 2.0 / n * size, self.bend / machine.C.sum())
             # column sums that change the slopes by no more than the target
             small = min(target / (_SLOPE_CHANGE * machine.scale * size), machine.scale)
-            self.column_target = min(self.column_target, float(self.rho[0]) * small**2)
+            self.column_target = min(self.column_target / float(self.rho[0]), small**2)
         self.t = -self.b
 
     def solve(self, accuracy: float, before: float) -> tuple[np.ndarray, float]:
