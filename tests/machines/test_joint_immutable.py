@@ -83,7 +83,7 @@ def test_row_steps_of_many_small_classes_end_in_a_few_steps_a_sample():
     machine = CrammerSinger(y, 100.0)
     rows = machine.row_steps(machine, DenseGram(K[None]).combined(np.ones(1)), machine.start(), 0.0 * machine.E, 0.05)
     first = rows.rho[0]
-    status, a = rows.run(50 * len(y))
+    status, a, _ = rows.run(50 * len(y))
     assert status == CONVERGED
     assert rows.rho[0] > first
     assert rows.gap(a) <= 0.1

@@ -238,7 +238,7 @@ class Newton(Solver):
             state.part *= 0.5
         elif fall > 0.75 * state.expected:
             state.part = min(1.0, 2.0 * state.part)
-        if fall < 0:
+        if fall < 0 and not state.fixed:
             self._return_to_best(point, state)
         state.waited = 0 if progress else state.waited + 1
         if state.waited == self.patience:

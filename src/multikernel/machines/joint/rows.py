@@ -193,8 +193,9 @@ class RowMachine(Machine):
         before = rows.gap(a) if a.any() else np.inf
         new, gap = rows.solve(accuracy, before)
         if gap > accuracy and kept_factor(self, combined) is None:
-            # once more: without a factor of low rank Newton's method takes longer than these row steps
-            new, gap = min((new, gap), rows.solve(accuracy, gap), key=itemgetter(1))
+            # without a factor of low rank Newton's method takes as long as many row steps
+            more = rows.solve(accuracy, np.inf, self.n_samples / _PATIENCE)
+            new, gap = min((new, gap), more, key=itemgetter(1))
         if gap <= accuracy:
             return new
         if gap < before:
@@ -288,37 +289,43 @@ class RowSteps:
             self.column_target = min(self.column_target / float(self.rho[0]), small**2)
         self.t = -self.b
 
-    def solve(self, accuracy: float, before: float) -> tuple[np.ndarray, float]:
-        """Row steps until the gap, at first ``before``, is at most ``accuracy`` or no longer halves.
+    def solve(self, accuracy: float, before: float, rounds: float = 0.0) -> tuple[np.ndarray, float]:
+        """Row steps until the gap, at first ``before``, is at most ``accuracy`` or falls too slowly.
 
-        Returns coefficients and gap.
+        In each round the gap should halve, or what the rows and the penalty leave of it before the column sums are made
+        zero; or fall at a rate at which ``rounds`` further rounds are enough. Returns coefficients and gap.
         """
+        last = np.array([before, before])
         while True:
-            status, a = self.run(_PATIENCE * self.machine.n_samples)
-            gap = self.gap(a)
+            status, a, left = self.run(_PATIENCE * self.machine.n_samples)
+            now = np.array([gap := self.gap(a), left])
             if gap <= accuracy:
                 return a, gap
             if status == CONVERGED and self.target > 1e-2 * accuracy:
                 # making the column sums zero has changed the slopes: go on to smaller sums
                 self.column_target *= min(0.1, (0.3 * accuracy / gap) ** 2)
                 self.target *= 0.5
-            elif not gap <= 0.5 * before:
+            elif not np.any((now <= 0.5 * last) | (now * (now / last) ** rounds <= accuracy)):
                 return a, gap
-            before = gap
+            last = now
 
-    def run(self, max_steps: int) -> tuple[int, np.ndarray]:
-        """Row steps to the targets or at most so many; return the status and A, (n, c), column sums made zero."""
+    def run(self, max_steps: int) -> tuple[int, np.ndarray, float]:
+        """Row steps to the targets or at most so many.
+
+        Returns the status, A, (n, c), with column sums made zero, and the gap of the rows plus the penalty before that.
+        """
         n = self.machine.n_samples
         wanted, top, low = np.empty(n, np.intp), np.empty(n), np.empty(n)
         used = 0
         while True:
             # back to Python after as many steps as samples, to hear Ctrl-C
-            status, steps, m, _ = self._loop(min(max_steps - used, n), wanted, top, low)
+            status, steps, m, gap = self._loop(min(max_steps - used, n), wanted, top, low)
             used += steps
             if status == NEEDS_ROWS:
                 self.rows.ensure(wanted[:m])
             elif status == CONVERGED or used >= max_steps:
-                return status, self.machine._balance(np.array(self.A.T, order="C"))
+                left = gap + float(self.rho[0]) * float(self.S @ self.S)
+                return status, self.machine._balance(np.array(self.A.T, order="C")), left
 
     def _loop(self, max_steps: int, wanted: np.ndarray, top: np.ndarray, low: np.ndarray) -> tuple:
         """Call the compiled loop; return its status, steps, number of rows wanted, and gap."""
