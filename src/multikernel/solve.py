@@ -77,9 +77,9 @@ def solve(
     begin: Callable[..., Point] = getattr(problem.gram, "point", Point)
     point = begin(problem, *given)
     best = Best(tol)
-    if start is None and point.a.any() and not problem.machine.total:
-        _shorten(point)
     if algorithm.certifies_start or max_iter == 0:
+        if start is None and point.a.any() and not problem.machine.total:
+            _shorten(point)
         # the intercepts of a start need no more digits than the result, those of a cold one a share of its gap
         dual = problem.machine.dual(point.a) - 0.5 * problem.mixing.support(point.q)[0]
         point.accuracy = max(tol * dual, BIASES * (problem.machine.scale - dual) if start is None else 0.0)
