@@ -20,7 +20,7 @@ from multikernel.losses import Logistic, Multinomial, SmoothHinge, SquaredHinge
 from multikernel.machines.joint.joint_loss import JointLoss
 from multikernel.machines.smooth import Smooth
 from multikernel.mixing.norms import mixing_for
-from multikernel.problem import Problem
+from multikernel.problem import Point, Problem
 from multikernel.solve import solve
 
 # ---- the optimum
@@ -260,3 +260,16 @@ def test_costs_beyond_float64_are_not_worse_than_no_model_at_all(solver, C):
     # coefficients of zero have a loss of C for every sample, and a dual value of zero
     zero = 30.0 * C * (1 + 1e-9)
     assert model.objective_ <= zero and model.duality_gap_ * model.objective_ <= zero
+
+
+@names
+@pytest.mark.parametrize("norm", [1.0, np.inf])
+def test_a_cold_start_at_large_costs_is_not_worse_than_coefficients_of_zero(loss, norm):
+    stack, y, _, _, c, _ = draw(3, n=40)
+    machine = JointLoss(y, LOSSES[loss], 1e4, True, c)
+    problem = Problem(DenseGram(stack), machine, mixing_for(norm))
+    # whose dual value is zero; a start of half the costs has one of minus a thousand times the losses and more
+    assert Point(problem).certificate.lower < -1000.0 * machine.scale
+    begun = solve(problem, max_iter=0)
+    assert begun.lower >= 0.0 and begun.dual_coef.any()
+    np.testing.assert_allclose(begun.outputs, DenseGram(stack).apply(begun.dual_coef), rtol=1e-12, atol=1e-9)

@@ -22,10 +22,11 @@ from multikernel.machines.svc import SVC
 from multikernel.mixing import base as mixing_base
 from multikernel.mixing.base import Mixing
 from multikernel.mixing.norms import Ball, Simplex, mixing_for
-from multikernel.problem import Problem, Start
+from multikernel.problem import Point, Problem, Start
 from multikernel.solve import solve
 from multikernel.solvers import REGISTRY, get_solver, missing, solver_names
 from multikernel.solvers.level import Level
+from multikernel.solvers.newton import Newton
 from multikernel.solvers.qcqp import QCQP
 
 TOL = 1e-6
@@ -373,3 +374,15 @@ def test_newton_shortens_steps_that_raise_their_own_model(monkeypatch):
     assert model.status_ == "converged" and model.n_iter_ <= 12
     # of 29 solutions every other one was thrown away
     assert min(falls) < 0
+
+
+def test_with_fixed_weights_a_point_that_certifies_itself_is_kept_whatever_came_before():
+    """Its primal value may be above the best one by the slack of an inner solution."""
+    rng = np.random.default_rng(0)
+    x, newton = rng.normal(size=40), Newton()
+    point = Point(Problem(DenseGram(np.outer(x, x)[None]), SVC(np.sign(x)), Simplex()))
+    state = newton.start(point, 1e-3)
+    point.solve(1e-6)
+    solved, state.upper = point.a, point.certificate.upper - 1e-7
+    newton._judge(point, state, -np.inf)
+    assert state.fixed and point.a is solved and point.certificate.relative <= 1e-3

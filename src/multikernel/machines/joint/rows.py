@@ -191,6 +191,8 @@ class RowMachine(Machine):
         rows = self.row_steps(self, combined, a, f, accuracy)
         # a start of zero is further away than its gap says
         before = rows.gap(a) if a.any() else np.inf
+        if before <= accuracy:
+            return a
         new, gap = rows.solve(accuracy, before)
         if gap > accuracy and kept_factor(self, combined) is None:
             # without a factor of low rank Newton's method takes as long as many row steps
@@ -254,7 +256,8 @@ class RowSteps:
     target : float
         Gap at which the rows stop.
 
-    The compiled loop stops when the gap of the rows is at most ``target`` and |S|^2 at most ``column_target``. Slopes are G + r S' + t, with the row means r of the kernel (`hinge_loops`).
+    The compiled loop stops when the gap of the rows is at most ``target`` and |S|^2 at most ``column_target``. Slopes
+    are G + r S' + t, with the row means r of the kernel (`hinge_loops`).
 
     Attributes
     ----------
@@ -293,7 +296,7 @@ class RowSteps:
         """Row steps until the gap, at first ``before``, is at most ``accuracy`` or falls too slowly.
 
         In each round the gap should halve, or what the rows and the penalty leave of it before the column sums are made
-        zero; or fall at a rate at which ``rounds`` further rounds are enough. Returns coefficients and gap.
+        zero; or fall at a rate at which the rest of ``rounds`` will do. Returns coefficients and gap.
         """
         last = np.array([before, before])
         while True:
@@ -305,9 +308,9 @@ class RowSteps:
                 # making the column sums zero has changed the slopes: go on to smaller sums
                 self.column_target *= min(0.1, (0.3 * accuracy / gap) ** 2)
                 self.target *= 0.5
-            elif not np.any((now <= 0.5 * last) | (now * (now / last) ** rounds <= accuracy)):
+            elif not np.any((now > accuracy) & ((now <= 0.5 * last) | (now * (now / last) ** rounds <= accuracy))):
                 return a, gap
-            last = now
+            last, rounds = now, rounds - 1.0
 
     def run(self, max_steps: int) -> tuple[int, np.ndarray, float]:
         """Row steps to the targets or at most so many.
