@@ -11,13 +11,15 @@ LOOPS = [pytest.param(smo, id="smo"), pytest.param(ascend, id="ascend")]
 
 
 class Case:
-    """maximise p'a - eps |a|_1 - 1/2 a'Ka over lo <= a <= hi, K = scale * M, and the a to begin with."""
+    """maximise p'a - eps |a|_1 - 1/2 a'Ka over lo <= a <= hi, K = scale * M + diag(h), and the a to begin with."""
 
     def __init__(self, K, p, lo, hi, a, eps=0.0, scale=1.0):
         self.K, self.p, self.lo, self.hi, self.a = (np.array(x, dtype=float) for x in (K, p, lo, hi, a))
         self.eps, self.scale = eps, scale
         self.have = np.ones(len(self.p), dtype=bool)
-        self.M = self.K / scale
+        # a part of the diagonal is not in the rows
+        self.h = 0.25 * self.diag
+        self.M = (self.K - np.diag(self.h)) / scale
 
     @property
     def diag(self):
@@ -51,8 +53,9 @@ class Case:
         up, low = self.masks(a)
         G = self.p - self.K @ a
         result = loop(
-            self.M, self.scale, self.have, self.diag, self.lo, self.hi, self.eps, a, G, up, low, tol, relax, steps
-        )
+            self.M, self.scale, self.have, self.diag, self.h, self.lo, self.hi, self.eps, a, G, up, low, tol, relax,
+            steps,
+        )  # fmt: skip
         np.testing.assert_allclose(G, self.p - self.K @ a, rtol=0, atol=1e-11 * np.abs(self.p).max())
         np.testing.assert_array_equal(np.array([up, low]), self.masks(a))
         assert np.all((a >= self.lo) & (a <= self.hi))
@@ -348,7 +351,7 @@ def test_without_a_partner_single_coordinates_ascend():
 def test_slopes_that_are_no_numbers_are_not_followed_beyond_the_end(loop, n):
     a, G, none = np.zeros(n), np.full(n, np.nan), np.zeros(n)
     result = loop(
-        np.eye(n), 1.0, np.ones(n, bool), np.ones(n), -np.ones(n), np.ones(n), 0.0, a, G, none, none, 0.0, 1.0, 3
+        np.eye(n), 1.0, np.ones(n, bool), np.ones(n), none, -np.ones(n), np.ones(n), 0.0, a, G, none, none, 0.0, 1.0, 3
     )
     assert result[:3] == (CONVERGED, -1, 0)
     np.testing.assert_array_equal(a, none)

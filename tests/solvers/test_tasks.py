@@ -200,6 +200,7 @@ def test_the_loop_asks_for_the_row_that_it_needs(diagonal, missing):
         1.0,
         have,
         np.array(diagonal),
+        np.zeros(2),
         -np.ones(2),
         np.ones(2),
         0.0,

@@ -11,6 +11,7 @@ from __future__ import annotations
 from copy import copy
 from functools import lru_cache
 from itertools import chain, repeat
+from typing import Any
 
 import numpy as np
 
@@ -141,16 +142,20 @@ class BoxMachine(Machine):
 
 
 class SMO:
-    """One inner solution: coefficients a, gradient G, and the masks of what may grow and shrink."""
+    """One inner solution: coefficients a, gradient G, and the masks of what may grow and shrink.
 
-    def __init__(self, machine: BoxMachine, a: np.ndarray, f: np.ndarray, accuracy: float, relax: float = 1.0) -> None:
+    A smooth loss whose conjugate is a quadratic function between bounds has such solutions too, with its h.
+    """
+
+    def __init__(self, machine: Any, a: np.ndarray, f: np.ndarray, accuracy: float, relax: float = 1.0) -> None:
         self.machine, self.accuracy, self.relax = machine, accuracy, relax
         self.balanced = machine.balanced
         self.loop = smo if self.balanced else ascend
         self.lo, self.hi, self.eps = machine.lo, machine.hi, machine.eps
         # with slopes within tol of optimal the gap is at most tol times the length of the box
         self.tol = max(accuracy / float((self.hi - self.lo).sum()), 1e-15)
-        self.a, self.G = a.copy(), machine.p - f
+        self.h = np.broadcast_to(np.asarray(machine.h, float), a.shape)
+        self.a, self.G = a.copy(), machine.p - f - self.h * a
         self._set_masks()
 
     def _set_masks(self) -> None:
@@ -196,8 +201,9 @@ class SMO:
             held = (self.G + self.up < bottom) & (self.G + self.low > top)
             if rows is not None and n > 2 * np.count_nonzero(~held) > 2:
                 budget -= self.run_within(combined, np.flatnonzero(~held), budget)
-        self.a, f = solve_inside(self.machine, combined, self.a, self.machine.p - self.G, self.accuracy)
-        self.G = self.machine.p - f
+        f = self.machine.p - self.G - self.h * self.a
+        self.a, f = solve_inside(self.machine, combined, self.a, f, self.accuracy)
+        self.G = self.machine.p - f - self.h * self.a
 
     def _run_worst(self, combined: Combined, budget: int) -> tuple[int, int, float, float]:
         """Solve the problem of as many of the worst violators as the host takes; return as `run_loop`."""
@@ -211,13 +217,13 @@ class SMO:
     def run_within(self, combined: Combined, keep: np.ndarray, budget: int) -> int:
         """Solve the problem restricted to ``keep``, then bring all gradients up to date; return the steps used."""
         part = copy(self)
-        for name in ("lo", "hi", "a", "G", "up", "low"):
+        for name in ("h", "lo", "hi", "a", "G", "up", "low"):
             setattr(part, name, getattr(self, name)[keep].copy())
         used = part.run_loop(combined.host_rows(keep), budget)[1]
         change = np.zeros(len(self.a))
         change[keep] = part.a - self.a[keep]
         self.a[keep] = part.a
-        self.G -= combined.apply(change)
+        self.G -= combined.apply(change) + self.h * change
         self._set_masks()
         return max(used, 1)
 
@@ -227,7 +233,7 @@ class SMO:
         used, chunk = 0, PATIENCE * len(self.a)
         while True:
             status, row, steps, top, bottom = self.loop(
-                rows.matrix, rows.scale, rows.have, rows.diag,
+                rows.matrix, rows.scale, rows.have, rows.diag + self.h, self.h,
                 self.lo, self.hi, self.eps, self.a, self.G, self.up, self.low, self.tol,
                 self.relax, min(budget - used, chunk),
             )  # fmt: skip

@@ -1,11 +1,11 @@
 """Compiled inner loops of the single-kernel machines.
 
 Problem: maximise  p'a - eps |a|_1 - 1/2 a'Ka  over  lo <= a <= hi, lo <= 0 <= hi, with sum a fixed (``smo``) or free
-(``ascend``), where K = scale * M and only rows of M marked in ``have`` exist yet.
+(``ascend``), where K = scale * M + diag(h) and only rows of M marked in ``have`` exist yet.
 
-Given: G = p - Ka, the current a, and what each variable adds to its slope: up_i when it grows (-eps where a_i >= 0,
-eps where a_i < 0, -inf at hi_i), low_i when it shrinks (-eps where a_i > 0, eps where a_i <= 0, inf at lo_i). For
-classification eps = 0; regression is the usual problem in doubled variables, one of each pair being zero.
+Given: G = p - Ka, the diagonal of K, the current a, and what each variable adds to its slope: up_i when it grows (-eps
+where a_i >= 0, eps where a_i < 0, -inf at hi_i), low_i when it shrinks (-eps where a_i > 0, eps where a_i <= 0, inf at
+lo_i). For classification eps = 0; regression is the usual problem in doubled variables, one of each pair being zero.
 Returned: (status, row, steps, top, bottom): CONVERGED, NEEDS_ROW ``row``, or OUT_OF_STEPS; top = max(G + up) and
 bottom = min(G + low), so that top - bottom bounds the violation.
 Sets: a, G, up, low.
@@ -93,7 +93,7 @@ def _best_partner(G, low, x, diag, scale, gi, di, floor):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def smo(M, scale, have, diag, lo, hi, eps, a, G, up, low, tol, relax, max_steps):
+def smo(M, scale, have, diag, h, lo, hi, eps, a, G, up, low, tol, relax, max_steps):
     """Pairs (i, j): a_i grows, a_j shrinks by the same amount, so that sum a stays what it was."""
     floor = 1e-12 * max(diag.max(), 1e-300)
     # nothing changes here: rows of M may not be formed yet, and must not be read
@@ -119,6 +119,8 @@ def smo(M, scale, have, diag, lo, hi, eps, a, G, up, low, tol, relax, max_steps)
         for k in (i, j):
             up[k] = -np.inf if a[k] >= hi[k] else (-eps if a[k] >= 0.0 else eps)
             low[k] = np.inf if a[k] <= lo[k] else (-eps if a[k] > 0.0 else eps)
+        G[i] -= h[i] * t
+        G[j] += h[j] * t
         i, top, bottom = _update_and_scan(G, up, low, M[i], M[j], scale * t)
         step += 1
     return OUT_OF_STEPS, -1, step, top, bottom
@@ -163,7 +165,7 @@ def _best_single(G, up, low, lo, hi, a, diag, floor):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def ascend(M, scale, have, diag, lo, hi, eps, a, G, up, low, tol, relax, max_steps):
+def ascend(M, scale, have, diag, h, lo, hi, eps, a, G, up, low, tol, relax, max_steps):
     """Single coordinates or pairs with opposite moves, whichever gains more, for machines without an intercept.
 
     Single coordinates alone are slow where a kernel has a large mean: each then moves all slopes at once.
@@ -199,6 +201,8 @@ def ascend(M, scale, have, diag, lo, hi, eps, a, G, up, low, tol, relax, max_ste
             for v in (i, j):
                 up[v] = -np.inf if a[v] >= hi[v] else (-eps if a[v] >= 0.0 else eps)
                 low[v] = np.inf if a[v] <= lo[v] else (-eps if a[v] > 0.0 else eps)
+            G[i] -= h[i] * t
+            G[j] += h[j] * t
             i, top, bottom = _update_and_scan(G, up, low, M[i], M[j], scale * t)
         else:
             if not have[k]:
@@ -206,6 +210,7 @@ def ascend(M, scale, have, diag, lo, hi, eps, a, G, up, low, tol, relax, max_ste
             a[k] = min(max(a[k] + t, lo[k]), hi[k])
             up[k] = -np.inf if a[k] >= hi[k] else (-eps if a[k] >= 0.0 else eps)
             low[k] = np.inf if a[k] <= lo[k] else (-eps if a[k] > 0.0 else eps)
+            G[k] -= h[k] * t
             i, top, bottom = _update_and_scan(G, up, low, M[k], nothing, scale * t)
         step, worst = step + 1, max(top, -bottom)
     return OUT_OF_STEPS, -1, step, worst, 0.0

@@ -21,6 +21,7 @@ from multikernel.gram.base import Outputs
 from multikernel.gram.combined import Combined
 from multikernel.losses import Huber, Loss, SmoothHinge, SquaredHinge
 from multikernel.machines.base import BIASES, FLOOR, MOST_FACTORISATIONS, PATIENCE, ROUNDING, STEPS, Curvature, Machine
+from multikernel.machines.box import RELAX, SMO
 from multikernel.machines.box_interior import solve_inside
 from multikernel.machines.box_loops import settle
 from multikernel.machines.smooth_loops import mean_of_slopes, next_root, shift_to_zero_sum, smooth_hinge_intercept
@@ -142,14 +143,20 @@ class Smooth(Machine):
     def solve(self, combined, a, f, accuracy):
         """Newton steps with line search until the gap of the repaired a is below ``accuracy``.
 
-        Where a few steps are not enough for a loss with kinks in its slope, its dual, a quadratic programme with
-        bounds, is solved by an interior-point method.
+        The dual of a loss with kinks in its slope is a quadratic programme with bounds: pair steps come first, and
+        where a few of Newton's are not enough after them, an interior-point method finishes.
         """
         if type(self.loss) is SmoothHinge and not a.any():
             # the solution of the hinge loss, roughly, is nearer
             hinge = SVC(self.y, self.C * self.loss.C, self.balanced)
             a = hinge.partial_solve(combined, a, f, SAME * hinge.scale, PATIENCE * self.n_samples)
             f = combined.apply(a)
+        # where only rounding is left to be removed, Newton's steps remove more of it
+        rows = self.n_samples <= combined.host_limit and not combined.by_products
+        if self.bounded and rows and accuracy > self.floor:
+            a, f, gap = self._pair_steps(combined, a, f, accuracy)
+            if gap <= accuracy:
+                return a
         b = self.best_intercept(f, accuracy)
         for _ in range(PATIENCE if self.bounded else MOST_FACTORISATIONS):
             a, f, b, progress = self._newton_step(combined, a, f, b)
@@ -162,6 +169,21 @@ class Smooth(Machine):
         if self.bounded:
             return solve_inside(self, combined, feasible, combined.apply(feasible), accuracy)[0]
         return feasible
+
+    def _pair_steps(self, combined, a, f, accuracy):
+        """Return coefficients, their outputs and their gap, after rounds of n pair steps while these halve it."""
+        n, gap = self.n_samples, np.inf
+        run, rows = SMO(self, a, f, 0.0), combined.host_rows()
+        rows.ensure(np.arange(n))
+        for _ in range(PATIENCE):
+            run.run_loop(rows, n)
+            run.relax = RELAX
+            new = self.make_feasible(run.a)
+            there = f + combined.apply(new - a)
+            before, gap = gap, self._inner_gap(new, there, 0.0, accuracy)
+            if gap <= accuracy or not gap <= 0.5 * before:
+                break
+        return new, there, gap
 
     def _inner_gap(self, a: np.ndarray, f: np.ndarray, b: float, accuracy: float) -> float:
         """Sum over samples of l_i(f_i + b) + l_i*(-a_i) + a_i f_i, b the best intercept, looked for near ``b``."""
