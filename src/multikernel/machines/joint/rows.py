@@ -308,8 +308,11 @@ class RowSteps:
                 # making the column sums zero has changed the slopes: go on to smaller sums
                 self.column_target *= min(0.1, (0.3 * accuracy / gap) ** 2)
                 self.target *= 0.5
-            elif not np.any((now > accuracy) & ((now <= 0.5 * last) | (now * (now / last) ** rounds <= accuracy))):
-                return a, gap
+            else:
+                with np.errstate(all="ignore"):
+                    enough = now * (now / last) ** rounds <= accuracy
+                if not np.any((now > accuracy) & (enough | (now <= 0.5 * last))):
+                    return a, gap
             last, rounds = now, rounds - 1.0
 
     def run(self, max_steps: int) -> tuple[int, np.ndarray, float]:
