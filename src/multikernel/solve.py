@@ -140,7 +140,10 @@ def solve(
 
 
 def _shorten(point: Point) -> None:
-    """Halve the coefficients of a cold start for as long as that raises the dual value: costs alone make them long."""
+    """Halve the coefficients of a cold start for as long as that raises the dual value.
+
+    A start in proportion to the costs knows nothing of the kernels, and is far too long where costs are large.
+    """
     dual, a, quad = point.problem.machine.dual, point.a, 0.5 * point.problem.mixing.support(point.q)[0]
     value, part = dual(a) - quad, 1.0
     while (shorter := dual(0.5 * part * a) - (0.5 * part) ** 2 * quad) > value:

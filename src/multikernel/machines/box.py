@@ -144,7 +144,8 @@ class BoxMachine(Machine):
 class SMO:
     """One inner solution: coefficients a, gradient G, and the masks of what may grow and shrink.
 
-    A smooth loss whose conjugate is a quadratic function between bounds has such solutions too, with its h.
+    The machine is a `BoxMachine`, or has p, h, lo, hi, eps and balanced as one: the squared hinge and Huber's loss do,
+    with h > 0 for the quadratic part of their conjugates.
     """
 
     def __init__(self, machine: Any, a: np.ndarray, f: np.ndarray, accuracy: float, relax: float = 1.0) -> None:
@@ -230,10 +231,10 @@ class SMO:
     def run_loop(self, rows: HostRows, budget: int) -> tuple[int, int, float, float]:
         """Run the compiled loop, forming rows as it asks for them; return (status, steps, top, bottom)."""
         # after so many steps back to Python, where Ctrl-C is heard
-        used, chunk = 0, PATIENCE * len(self.a)
+        used, chunk, diag = 0, PATIENCE * len(self.a), rows.diag + self.h
         while True:
             status, row, steps, top, bottom = self.loop(
-                rows.matrix, rows.scale, rows.have, rows.diag + self.h, self.h,
+                rows.matrix, rows.scale, rows.have, diag, self.h,
                 self.lo, self.hi, self.eps, self.a, self.G, self.up, self.low, self.tol,
                 self.relax, min(budget - used, chunk),
             )  # fmt: skip

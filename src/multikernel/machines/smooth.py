@@ -151,7 +151,7 @@ class Smooth(Machine):
             hinge = SVC(self.y, self.C * self.loss.C, self.balanced)
             a = hinge.partial_solve(combined, a, f, SAME * hinge.scale, PATIENCE * self.n_samples)
             f = combined.apply(a)
-        # where only rounding is left to be removed, Newton's steps remove more of it
+        # near the limit of rounding Newton's steps find more digits of the coefficients than pair steps do
         rows = self.n_samples <= combined.host_limit and not combined.by_products
         if self.bounded and rows and accuracy > self.floor:
             a, f, gap = self._pair_steps(combined, a, f, accuracy)
@@ -172,11 +172,9 @@ class Smooth(Machine):
 
     def _pair_steps(self, combined, a, f, accuracy):
         """Return coefficients, their outputs and their gap, after rounds of n pair steps while these halve it."""
-        n, gap = self.n_samples, np.inf
-        run, rows = SMO(self, a, f, 0.0), combined.host_rows()
-        rows.ensure(np.arange(n))
+        run, rows, gap = SMO(self, a, f, 0.0), combined.host_rows(), np.inf
         for _ in range(PATIENCE):
-            run.run_loop(rows, n)
+            run.run_loop(rows, self.n_samples)
             run.relax = RELAX
             new = self.make_feasible(run.a)
             there = f + combined.apply(new - a)
